@@ -1,0 +1,54 @@
+"""What an engine is: somewhere a plan can run."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from plume.plan.sql import Dialect
+from plume.plan.types import Kind, Schema
+
+Noising = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Data to let in: anything the engine can read, and how to read the columns of files that do not say their types."""
+
+    content: Any
+    kinds: Mapping[str, Kind]
+
+
+class Session(Protocol):
+    """One run on an engine: the tables that were let in are there, every step is made here."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL it speaks."""
+
+    def schema(self, name: str) -> Schema:
+        """Say what columns a table or step has."""
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once, for the several steps that read it."""
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
+
+    def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
+        """Write rows down as a step; columns named in `types` get these types."""
+
+    def fetch(self, name: str, order: tuple[str, ...]) -> pa.Table:
+        """Return the rows of a step that may leave, sorted."""
+
+
+class Engine(Protocol):
+    """Somewhere a plan can run."""
+
+    def open(self, tables: Mapping[str, Table]) -> AbstractContextManager[Session]:
+        """Let tables in under their names, and nothing else; everything is gone when the session closes."""

@@ -1,0 +1,88 @@
+"""Every error Plume raises, so that callers can catch one family and the command line can choose its exit code.
+
+PlumeError
+├── UsageError            what was asked cannot be done as asked
+│   ├── BudgetError         epsilon or delta
+│   ├── BoundError          limits on users: max_keys_per_user, max_per_key, min_users
+│   ├── RangeError          clamping bounds of a value
+│   ├── MeasureError        the list of measures
+│   ├── ConditionError      where=
+│   ├── PublicKeysError     the list of public keys
+│   ├── ColumnNotFound      a column the table does not have
+│   ├── ColumnTypeError     a column of a type that does not fit its use
+│   ├── InputError          data that cannot be opened or is of no known kind
+│   └── OutputError         a result that cannot be written
+├── BudgetExceeded        a plan that would spend more than it may
+├── EngineError           the engine failed; its own words are withheld, since they may quote data
+│   └── ResourceError       memory or disk ran out
+└── PlumeBug              cannot happen; please report it
+
+No message holds a row, a key, a user id or a count taken from data.
+"""
+
+
+class PlumeError(Exception):
+    """Anything Plume refuses or fails to do."""
+
+
+class UsageError(PlumeError):
+    """What was asked cannot be done as asked."""
+
+
+class BudgetError(UsageError):
+    """An epsilon or delta that is no budget."""
+
+
+class BoundError(UsageError):
+    """A limit on users' contributions that is no limit."""
+
+
+class RangeError(UsageError):
+    """Clamping bounds that enclose nothing or are too wide to be exact."""
+
+
+class MeasureError(UsageError):
+    """A list of measures that cannot be computed together."""
+
+
+class ConditionError(UsageError):
+    """A condition outside the grammar of row-local conditions."""
+
+
+class PublicKeysError(UsageError):
+    """A list of public keys with duplicates, NULLs or the wrong columns."""
+
+
+class ColumnNotFound(UsageError):  # noqa: N818 - reads as a sentence, like FileNotFoundError without its tail
+    """A column the table does not have."""
+
+
+class ColumnTypeError(UsageError):
+    """A column whose type does not fit its use."""
+
+
+class InputError(UsageError):
+    """Data that cannot be opened, or is of no kind Plume knows."""
+
+
+class OutputError(UsageError):
+    """A result that cannot be written where it was asked for."""
+
+
+class BudgetExceeded(PlumeError):  # noqa: N818 - a state, not a fault
+    """A plan that would spend more than it may."""
+
+
+class EngineError(PlumeError):
+    """The engine failed; its own words are withheld, since they may quote data."""
+
+
+class ResourceError(EngineError):
+    """Memory or disk ran out."""
+
+
+class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it
+    """Something that cannot happen did."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}. This is a bug in Plume: please report it as SECURITY.md says.")

@@ -1,0 +1,143 @@
+"""How a query is answered, as something to read and something to keep: made from the query alone, never from data."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from plume.errors import UsageError
+from plume.pipelines.calibrated import CalibratedQuery
+from plume.plan.analysis import costs, shuffles
+from plume.plan.explain import explain_steps, print_steps
+from plume.plan.nodes import Noise
+from plume.plan.sql import DUCKDB, SPARK
+from plume.privacy.cost import Cost, total
+
+_DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
+
+
+@dataclass(frozen=True)
+class MeasureNoise:
+    """The noise on one released column."""
+
+    measure: str
+    kind: str
+    standard_deviation: float
+
+
+@dataclass(frozen=True, repr=False)
+class Explanation:
+    """The plan of a query, its shuffles, its noise and what it spends; `print` it."""
+
+    asked: CalibratedQuery
+    plan: Noise
+    pipeline: str
+
+    @property
+    def shuffles(self) -> int:
+        """How often rows are brought together anew."""
+        return shuffles(self.plan)
+
+    @property
+    def spent(self) -> Cost:
+        """What a release spends, all parts added up."""
+        return total(costs(self.plan))
+
+    @property
+    def noise(self) -> tuple[MeasureNoise, ...]:
+        """The noise on each released column."""
+        return tuple(
+            MeasureNoise(measure.mechanism.name, measure.noise.kind, measure.standard_deviation)
+            for measure in self.asked.measures
+        )
+
+    @property
+    def selection(self) -> dict[str, str | float | int]:
+        """How keys are chosen."""
+        return self.asked.selection.facts() if self.asked.selection else {"strategy": "public keys"}
+
+    def sql(self, dialect: str = "duckdb") -> str:
+        """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""
+        if dialect not in _DIALECTS:
+            raise UsageError(f"dialect is {dialect!r}; it must be one of {', '.join(_DIALECTS)}.")
+        return print_steps(self.plan, _DIALECTS[dialect])
+
+    def record(self) -> dict[str, Any]:
+        """Give the same facts as plain values, to be kept as JSON."""
+        query = self.asked.query
+        return {
+            "query": {
+                "user": query.user,
+                "keys": list(query.keys),
+                "measures": [_plain(measure.mechanism) for measure in self.asked.measures],
+                "max_keys_per_user": query.max_keys_per_user,
+                "where": query.where,
+                "min_users": query.min_users,
+                "public_keys": query.public_keys is not None,
+            },
+            "guarantee": {
+                "unit": query.user,
+                "neighbours": "add or remove one",
+                "epsilon": float(self.spent.epsilon),
+                "delta": self.spent.delta,
+            },
+            "spent": [
+                {"part": cost.what, "epsilon": float(cost.epsilon), "delta": cost.delta} for cost in costs(self.plan)
+            ],
+            "selection": self.selection,
+            "noise": [_plain(noise) for noise in self.noise],
+            "pipeline": self.pipeline,
+            "shuffles": self.shuffles,
+        }
+
+    def __str__(self) -> str:
+        sections = {
+            "guarantee": [guarantee(self)],
+            "spends": [_spending(cost) for cost in costs(self.plan)],
+            "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
+            "selection": [_choosing(self)],
+            "noise": [f"{n.measure}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
+            "steps": explain_steps(self.plan).splitlines(),
+        }
+        head = f"{self.pipeline}: {self.shuffles} shuffles"
+        return "\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain_plan(asked: CalibratedQuery, plan: Noise, pipeline: str) -> Explanation:
+    """Explain a plan that was made of a query."""
+    return Explanation(asked, plan, pipeline)
+
+
+def guarantee(explanation: Explanation) -> str:
+    """State what a release guarantees, in one sentence."""
+    spent, user = explanation.spent, explanation.asked.query.user
+    return (
+        f"({float(spent.epsilon):.4g}, {spent.delta:.3g})-differential privacy for every {user}: "
+        f"adding or removing all rows of one {user}"
+    )
+
+
+def _section(title: str, lines: list[str]) -> str:
+    return "\n".join(f"{title if number == 0 else '':9}  {line}" for number, line in enumerate(lines))
+
+
+def _spending(cost: Cost) -> str:
+    delta = f", delta {cost.delta:.3g}" if cost.delta else ""
+    return f"{cost.what}: epsilon {float(cost.epsilon):.4g}{delta}"
+
+
+def _choosing(explanation: Explanation) -> str:
+    facts = explanation.selection
+    if "threshold" not in facts:
+        return "public keys: each listed key is released, no other is"
+    return (
+        f"{facts['strategy']}: a key is shown if its users plus {facts['noise']} noise "
+        f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']}"
+    )
+
+
+def _plain(described: Any) -> dict[str, Any]:
+    plain = {field.name: getattr(described, field.name) for field in fields(described)}
+    kept = {name: value for name, value in plain.items() if isinstance(value, str | int | float)}
+    return {"type": type(described).__name__} | kept

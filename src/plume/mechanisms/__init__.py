@@ -1,0 +1,1 @@
+"""The paper's M, each as four operations."""

@@ -1,0 +1,1 @@
+"""Where randomness comes from; nothing else in the package may draw any."""

@@ -1,0 +1,122 @@
+"""Discrete Laplace noise and its distribution.
+
+Separate because every draw here is exact: no rounding of floating-point numbers reaches the law that
+is priced. `docs/guarantees/discrete-laplace.md` holds the argument in full.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.noise.entropy import Entropy
+
+LARGEST_SCALE = 2**40
+_DRAWS_AT_ONCE = 2**15  # the arrays of one piece fit in a core's cache
+
+_WORD_BITS = 64
+_SMALLEST_FAST_WORD = np.uint64(2**48)
+_RELATIVE_MARGIN = 2.0**-47
+_MPMATH = mpmath.mp.clone()  # its own, so that nobody's settings reach it
+_MOST_BITS = 64 * _WORD_BITS
+_SLACK = 2  # one unit for cutting off a logarithm's last bits, one for its error of 2**-50 units
+
+_EXPONENT_LIMIT = 2000  # far beyond where exp underflows, so larger ones need not fit in a float
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """Noise on the integers with Pr[x] = (1 - q) / (1 + q) · q^|x|, where q = exp(-1 / scale).
+
+    Guarantee: added to integers that one user changes by at most Δ in total (L1), it is
+    (Δ / scale)-differentially private, exactly. `docs/guarantees/discrete-laplace.md`.
+    """
+
+    scale: Fraction
+    kind: ClassVar[str] = "discrete Laplace"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.scale, Fraction):
+            raise TypeError(f"scale is a {type(self.scale).__name__}; it must be an exact Fraction.")
+        if not 0 < self.scale < LARGEST_SCALE:
+            raise ValueError(f"scale is {self.scale}; it must be above 0 and below 2**40.")
+
+    @property
+    def standard_deviation(self) -> float:
+        """The square root of the variance, √(2q) / (1 - q)."""
+        exponent = self._exponent(1)
+        return math.sqrt(2) * math.exp(-exponent / 2) / -math.expm1(-exponent)
+
+    def tail(self, at_least: int) -> float:
+        """Return Pr[X >= at_least], within a relative 1e-12 as long as it is above 1e-300."""
+        if at_least < 1:
+            return 1 - self.tail(1 - at_least)
+        return math.exp(-self._exponent(at_least)) / (1 + math.exp(-self._exponent(1)))
+
+    def sample(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
+        """Draw `size` independent integers exactly from this law."""
+        noise = np.empty(size, dtype=np.int64)
+        for start in range(0, size, _DRAWS_AT_ONCE):
+            piece = noise[start : start + _DRAWS_AT_ONCE]
+            counts = _geometric(entropy.words(2 * piece.size), self.scale, entropy)
+            np.subtract(counts[: piece.size], counts[piece.size :], out=piece)
+        return noise
+
+    def _exponent(self, steps: int) -> float:
+        """Return x where q^steps = exp(-x)."""
+        return float(min(Fraction(steps) / self.scale, Fraction(_EXPONENT_LIMIT)))
+
+
+def _geometric(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy) -> NDArray[np.int64]:
+    """Turn each word, the first 64 bits of a real number U in (0, 1), into floor(scale · -ln U).
+
+    So Pr[count >= k] = Pr[U <= exp(-k / scale)] = exp(-k / scale). Ziv's strategy: float64 decides
+    where its error cannot change the floor, and more bits of U decide the rest.
+
+    Margin: a word r >= 2**48 leaves ln U open by at most 2**-49 around r + 1/2, and two roundings on
+    the way to float64 add 2**-52. NumPy's logarithm is within 4 ulp, 2**-50 of its value; the roundings
+    of scale and product add 2**-52 of the value. With a true value v the sum is therefore below
+    2**-48 · scale + 2**-49 · v. The margin is at least twice that, which also covers its own roundings.
+    """
+    value = words.astype(np.float64)
+    value += 0.5
+    value *= 2.0**-_WORD_BITS
+    np.log(value, out=value)
+    value *= -float(scale)
+
+    margin = value + float(scale)
+    margin *= _RELATIVE_MARGIN
+    distance = np.rint(value)
+    distance -= value
+    np.abs(distance, out=distance)
+    undecided = (distance < margin) | (words < _SMALLEST_FAST_WORD)
+
+    counts = value.astype(np.int64)
+    for index in np.flatnonzero(undecided):
+        counts[index] = _resolve(int(words[index]), scale, entropy)
+    return counts
+
+
+def _resolve(word: int, scale: Fraction, entropy: Entropy) -> int:
+    """Return floor(scale · -ln U) for a U that begins with `word`, drawing its later bits as needed."""
+    prefix = word
+    for bits in range(_WORD_BITS, _MOST_BITS + 1, _WORD_BITS):
+        if prefix > 0:
+            least = max(_minus_log(prefix + 1, bits) - _SLACK, 0) * scale.numerator
+            most = (_minus_log(prefix, bits) + _SLACK) * scale.numerator
+            unit = scale.denominator << bits
+            if least // unit == most // unit:
+                return least // unit
+        prefix = prefix << _WORD_BITS | int(entropy.words(1)[0])
+    raise RuntimeError(f"{_MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")
+
+
+def _minus_log(numerator: int, bits: int) -> int:
+    """Return -ln(numerator / 2**bits) in units of 2**-bits, wrong by less than `_SLACK` units."""
+    # The precision is an argument of the call, never a setting: threads share the context unharmed.
+    logarithm = _MPMATH.ln(_MPMATH.ldexp(numerator, -bits), prec=bits + _WORD_BITS)
+    return -int(_MPMATH.ldexp(logarithm, bits))

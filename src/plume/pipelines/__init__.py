@@ -1,0 +1,1 @@
+"""The paper's three ways from a query to a plan."""

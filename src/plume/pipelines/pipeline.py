@@ -1,0 +1,33 @@
+"""The three ways from a query to a plan, by name."""
+
+from collections.abc import Callable
+from typing import Any
+
+from plume.errors import PlumeBug, UsageError
+from plume.pipelines.calibrated import CalibratedQuery, calibrate
+from plume.pipelines.naive import naive
+from plume.pipelines.plume import plume
+from plume.pipelines.runtime_optimized import runtime_optimized
+from plume.plan.analysis import costs
+from plume.plan.nodes import Noise
+from plume.plan.reach import releases_only_noise, unpaid_noisers
+from plume.privacy.cost import refuse_overspending
+from plume.query import Query
+
+PIPELINES: dict[str, Callable[[CalibratedQuery], Noise]] = {
+    "plume": plume,
+    "naive": naive,
+    "runtime_optimized": runtime_optimized,
+}
+
+
+def make_plan(query: Query, pipeline: Any = "plume") -> tuple[CalibratedQuery, Noise]:
+    """Plan a query, and refuse a plan that would release anything exact, unbounded or over budget."""
+    if pipeline not in PIPELINES:
+        raise UsageError(f"pipeline is {pipeline!r}; it must be one of {', '.join(PIPELINES)}.")
+    asked = calibrate(query)
+    plan = PIPELINES[pipeline](asked)
+    refuse_overspending(costs(plan), query.budget)
+    if not releases_only_noise(plan) or unpaid_noisers(plan):
+        raise PlumeBug(f"the {pipeline} plan of this query would release something noise does not cover")
+    return asked, plan

@@ -1,0 +1,185 @@
+"""The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
+
+from collections.abc import Iterable
+
+from plume.pipelines.calibrated import CalibratedMeasure, CalibratedQuery
+from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
+from plume.plan.expressions import (
+    Aggregate,
+    AllOf,
+    Column,
+    Comparator,
+    Compare,
+    Expression,
+    Integer,
+    IsNull,
+    Literal,
+    Max,
+    Not,
+    Sum,
+    rename,
+)
+from plume.plan.nodes import (
+    USER,
+    Append,
+    Combine,
+    CountKeys,
+    KeepFew,
+    KeepSelected,
+    Lookup,
+    Map,
+    Node,
+    Noise,
+    Scan,
+)
+from plume.selection.strategy import SelectionStrategy
+
+INPUT = "input"
+SELECTED_KEYS = "selected_keys"
+KEYS_OF_USER = "keys_of_user"
+SELECTED = "selected"
+
+Named = tuple[tuple[str, Expression], ...]
+
+
+def rows(asked: CalibratedQuery) -> Map:
+    """The rows that count, with the plan's own column names; rows without a user or a key are nobody's and dropped."""
+    query = asked.query
+    columns = dict(zip((USER, *asked.keys), (query.user, *query.keys), strict=True))
+    columns |= {value: column for column, value in asked.values.items()}
+    present = tuple(Not(IsNull(Column(name))) for name in (query.user, *query.keys))
+    condition = (query.condition,) if query.condition else ()
+    return Map(
+        "rows",
+        Scan(INPUT, tuple(dict.fromkeys(columns.values())), public=False),
+        tuple((name, Column(column)) for name, column in columns.items()),
+        where=AllOf((*present, *condition)),
+    )
+
+
+def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", measured: bool = True) -> CountKeys:
+    """D_0: one row per user and key, gathered by user, each knowing how many keys its user has."""
+    aggregates = tuple(pair for measure in asked.measures for pair in _raw(asked, measure)) if measured else ()
+    combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
+    return CountKeys(name, combined, USER, KEYS_OF_USER)
+
+
+def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[str, Aggregate]]:
+    for name, aggregate in measure.mechanism.combine_raw().items():
+        yield measure.raw[name], rename(aggregate, asked.values)
+
+
+def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
+    """Keep the rows of users within the limit, whom no bounding ever cuts."""
+    return _split(asked, source, Comparator.AT_MOST, name)
+
+
+def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
+    """Keep the rows of users above the limit, who must be cut."""
+    return _split(asked, source, Comparator.GREATER, name)
+
+
+def _split(asked: CalibratedQuery, source: CountKeys, comparator: Comparator, name: str) -> Map:
+    within = Compare(Column(KEYS_OF_USER), comparator, Literal(asked.query.max_keys_per_user))
+    return Map(name, source, tuple((column, Column(column)) for column in source.columns), where=within)
+
+
+def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
+    """Cut users to the limit: the paper's heap."""
+    return KeepFew(name, source, USER, asked.keys, asked.query.max_keys_per_user)
+
+
+def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
+    """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
+    within = uncut(asked, source, name=f"{name}_uncut")
+    above = above_limit(asked, source, name=f"{name}_above_limit")
+    return Append(name, (within, keep_few(asked, above, name=f"{name}_few")))
+
+
+def restrict(asked: CalibratedQuery, source: Node, selected: Node, lookup: Lookup) -> KeepSelected:
+    """D_S: the rows whose key was selected."""
+    return KeepSelected("selected_rows", source, selected, asked.keys, lookup)
+
+
+def keys(asked: CalibratedQuery) -> Named:
+    """Which key a row is about."""
+    return tuple((name, Column(name)) for name in asked.keys)
+
+
+def weight(strategy: SelectionStrategy) -> Named:
+    """What a row says to selection."""
+    return ((WEIGHT, strategy.weight(Column(KEYS_OF_USER))),)
+
+
+def contributions(asked: CalibratedQuery) -> Named:
+    """What a row says to the measures, clipped to bounded sensitivity."""
+    return tuple(
+        (measure.state[name], rename(expression, measure.raw))
+        for measure in asked.measures
+        for name, expression in measure.mechanism.preprocess().items()
+    )
+
+
+def no_contributions(asked: CalibratedQuery) -> Named:
+    """What a row says to the measures whose contribution counts elsewhere."""
+    return tuple((name, Literal(0)) for name, _ in contributions(asked))
+
+
+def combine_by_key(asked: CalibratedQuery, source: Node, *, name: str, measured: bool = True) -> Combine:
+    """All rows of a key become one, with its weight and what the measures know."""
+    aggregates = ((WEIGHT, Sum(Column(WEIGHT))), *(_keyed(asked) if measured else ()))
+    return Combine(name, source, asked.keys, aggregates, gather=asked.keys)
+
+
+def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
+    return tuple(
+        (measure.state[name], rename(aggregate, measure.state))
+        for measure in asked.measures
+        for name, aggregate in measure.mechanism.combine_keyed().items()
+    )
+
+
+def select_keys(asked: CalibratedQuery, strategy: SelectionStrategy, keyed: Combine) -> Noise:
+    """S: the keys that may be shown, drawn once and written down."""
+    weighed = Map("key_weights", keyed, (*keys(asked), (WEIGHT, Integer(Column(WEIGHT)))))
+    return Noise(SELECTED_KEYS, weighed, SelectKeys(strategy, asked.keys))
+
+
+def public_keys(asked: CalibratedQuery) -> Scan:
+    """S, where it is known without looking at the data."""
+    return Scan(SELECTED_KEYS, asked.keys, public=True)
+
+
+def aggregate(asked: CalibratedQuery, sources: tuple[Node, ...], selected: Node) -> Noise:
+    """Apply the measures to exactly the selected keys: each gets a row of zeros beside its data, and no other key passes."""
+    marked = tuple(Map(f"{source.name}_marked", source, _marked(asked, source.columns, 0)) for source in sources)
+    dummies = Map("missing_keys", selected, _marked(asked, asked.keys, 1))
+    everything = Append("with_missing_keys", (*marked, dummies))
+    summed = Combine(
+        "aggregates",
+        everything,
+        asked.keys,
+        (*_keyed(asked), (SELECTED, Max(Column(SELECTED)))),
+        gather=asked.keys,
+    )
+    return noise_measures(asked, summed, where=Compare(Column(SELECTED), Comparator.EQUAL, Literal(1)))
+
+
+def _marked(asked: CalibratedQuery, columns: tuple[str, ...], mark: int) -> Named:
+    states = tuple((name, Column(name) if name in columns else Literal(0)) for name, _ in contributions(asked))
+    return (*keys(asked), *states, (SELECTED, Literal(mark)))
+
+
+def aggregate_public_keys(asked: CalibratedQuery) -> Noise:
+    """Plan a query whose keys are known: data in other keys is dropped before bounding, so bounding once is enough."""
+    selected = public_keys(asked)
+    restricted = restrict(asked, rows(asked), selected, Lookup.BROADCAST)
+    safe = bound(asked, by_user(asked, restricted), name="safe")
+    return aggregate(asked, (Map("contributions", safe, (*keys(asked), *contributions(asked))),), selected)
+
+
+def noise_measures(asked: CalibratedQuery, source: Node, *, where: Expression | None = None) -> Noise:
+    """Noise what is known of each key: the only rows that leave."""
+    states = tuple((name, Integer(Column(name))) for name, _ in _keyed(asked))
+    exact = Map("exact", source, (*keys(asked), *states), where=where)
+    return Noise("release", exact, NoiseMeasures(asked.measures, asked.keys, asked.query.max_keys_per_user))

@@ -1,0 +1,1 @@
+"""What engines are asked to do."""

@@ -1,0 +1,58 @@
+"""A plan as text: one line per step, in the order they run."""
+
+from plume.plan.analysis import read_twice, shuffled_by, steps
+from plume.plan.nodes import Combine, CountKeys, KeepFew, KeepSelected, Map, Node, Noise, Scan, sources
+from plume.plan.sql import Dialect, print_step
+
+
+def explain_steps(plan: Node) -> str:
+    """List the steps of a plan, what they read, where rows are shuffled, and what is kept."""
+    kept = read_twice(plan)
+    lines = [(step.name, type(step).__name__, _reads(step), _remarks(step, kept)) for step in steps(plan)]
+    widths = [max(len(line[column]) for line in lines) for column in range(3)]
+    return "\n".join(
+        f"{name:{widths[0]}}  {kind:{widths[1]}}  {reads:{widths[2]}}  {remarks}".rstrip()
+        for name, kind, reads, remarks in lines
+    )
+
+
+def print_steps(plan: Node, dialect: Dialect) -> str:
+    """Print all steps that are SQL, with their names."""
+    printed = [
+        f"-- {step.name}\n{print_step(step, dialect)};" for step in steps(plan) if not isinstance(step, Scan | Noise)
+    ]
+    return "\n\n".join(printed) + "\n"
+
+
+def _reads(step: Node) -> str:
+    return ", ".join(source.name for source in sources(step))
+
+
+def _remarks(step: Node, kept: frozenset[str]) -> str:
+    shuffled = shuffled_by(step)
+    remarks = [
+        _doing(step),
+        f"SHUFFLE by {', '.join(shuffled)}" if shuffled else "",
+        "kept" if step.name in kept and not isinstance(step, Scan | Noise) else "",
+    ]
+    return "; ".join(remark for remark in remarks if remark)
+
+
+def _doing(step: Node) -> str:
+    match step:
+        case Combine():
+            return f"by {', '.join(step.by)}"
+        case CountKeys():
+            return f"keys per {step.user}"
+        case KeepFew():
+            return f"at most {step.limit} keys per {step.user}"
+        case KeepSelected():
+            return f"lookup by {step.lookup.value}"
+        case Noise():
+            return "drawn once"
+        case Scan():
+            return "public" if step.public else "the table"
+        case Map(where=where) if where is not None:
+            return "some rows"
+        case _:
+            return ""

@@ -1,0 +1,180 @@
+"""The expressions a plan may hold: a closed set, so that every engine can print them and none can raise on data.
+
+Plain frozen trees; `sql.py` prints them, nothing evaluates them in Python.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import date, datetime
+from enum import Enum
+from typing import Any, TypeVar
+
+Value = bool | int | float | str | date | datetime
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the source, by name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant of the query."""
+
+    value: Value
+
+
+@dataclass(frozen=True)
+class Quantise:
+    """A number as a whole multiple of 2**exponent, rounded half up; NULL, NaN and infinities become NULL."""
+
+    of: "Expression"
+    exponent: int
+
+
+@dataclass(frozen=True)
+class Clamp:
+    """An integer moved into [low, high]; NULL, which means no value at all, becomes 0."""
+
+    of: "Expression"
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Integer:
+    """A sum that public bounds keep within 64 bits, as a 64-bit integer."""
+
+    of: "Expression"
+
+
+class Comparator(Enum):
+    """How two values are compared; the value is the SQL operator."""
+
+    EQUAL = "="
+    UNEQUAL = "<>"
+    LESS = "<"
+    AT_MOST = "<="
+    GREATER = ">"
+    AT_LEAST = ">="
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A comparison; unknown when a side is NULL."""
+
+    left: "Expression"
+    comparator: Comparator
+    right: "Expression"
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """True where every condition is."""
+
+    conditions: tuple["Expression", ...]
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """True where at least one condition is."""
+
+    conditions: tuple["Expression", ...]
+
+
+@dataclass(frozen=True)
+class Not:
+    """True where the condition is false."""
+
+    of: "Expression"
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """True where there is no value."""
+
+    of: "Expression"
+
+
+@dataclass(frozen=True)
+class IsIn:
+    """True where the value is one of the constants."""
+
+    of: "Expression"
+    among: tuple[Literal, ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    """True where text fits a pattern with % and _."""
+
+    of: "Expression"
+    pattern: Literal
+
+
+Expression = Column | Literal | Quantise | Clamp | Integer | Compare | AllOf | AnyOf | Not | IsNull | IsIn | Like
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many rows a group has."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The exact total of integers; NULLs do not count, and a group of NULLs only has the total NULL."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
+class Max:
+    """The largest value of a group."""
+
+    of: Expression
+
+
+Aggregate = Count | Sum | Max
+
+Columns = Mapping[str, Expression]
+Aggregates = Mapping[str, Aggregate]
+
+_Tree = TypeVar("_Tree", bound=Expression | Aggregate)
+
+
+def columns_of(tree: Expression | Aggregate) -> frozenset[str]:
+    """Name the columns an expression reads."""
+    if isinstance(tree, Column):
+        return frozenset({tree.name})
+    return frozenset().union(*(columns_of(child) for child in _children(tree)))
+
+
+def rename(tree: _Tree, names: Mapping[str, str]) -> _Tree:
+    """Replace column names throughout an expression."""
+    if isinstance(tree, Column):
+        return replace(tree, name=names[tree.name])
+    changes = {field.name: _renamed(getattr(tree, field.name), names) for field in fields(tree)}
+    return replace(tree, **changes)
+
+
+def walk(tree: Expression | Aggregate) -> Iterator[Expression | Aggregate]:
+    """Yield an expression and everything inside it."""
+    yield tree
+    for child in _children(tree):
+        yield from walk(child)
+
+
+def _children(tree: Expression | Aggregate) -> Iterator[Expression | Aggregate]:
+    for field in fields(tree):
+        value = getattr(tree, field.name)
+        for item in value if isinstance(value, tuple) else (value,):
+            if isinstance(item, Expression | Aggregate):
+                yield item
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_renamed(item, names) for item in value)
+    return rename(value, names) if isinstance(value, Expression | Aggregate) else value

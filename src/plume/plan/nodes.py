@@ -1,0 +1,181 @@
+"""The seven things a plan can do with rows, and the one that counts a user's keys: frozen, engine-free.
+
+Every node is a step: it has a name, which is the paper's word for its rows and the name of its view or table in the engine.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+import pyarrow as pa
+
+from plume.noise.entropy import Entropy
+from plume.plan.expressions import Aggregate, Expression
+from plume.privacy.cost import Cost
+
+# Whose a row is, in every plan. Never "user": where such a column is missing, engines silently read the name of whoever is logged in.
+USER = "user_id"
+
+
+class Noiser(Protocol):
+    """What turns exact rows into rows that may leave: Arrow batch in, Arrow batch out, at a cost."""
+
+    @property
+    def max_keys_per_user(self) -> int:
+        """How many keys of one user the noise pays for."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The exact columns it hides; all other columns it passes on must already be public."""
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The columns of the rows that leave."""
+
+    @property
+    def chooses_rows(self) -> bool:
+        """Whether it decides which rows leave; if not, its rows must be public before it sees them."""
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """What it spends."""
+
+    def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
+        """Draw noise for a batch, once."""
+
+
+class Lookup(Enum):
+    """How rows find out whether their key was selected."""
+
+    BROADCAST = "broadcast"
+    JOIN = "join"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Rows that are there before the plan starts: the table, or keys that are public."""
+
+    name: str
+    columns: tuple[str, ...]
+    public: bool
+
+
+@dataclass(frozen=True)
+class Map:
+    """Each row on its own: some are dropped, the others get new columns."""
+
+    name: str
+    source: "Node"
+    expressions: tuple[tuple[str, Expression], ...]
+    where: Expression | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return tuple(name for name, _ in self.expressions)
+
+
+@dataclass(frozen=True)
+class Combine:
+    """All rows with equal `by` become one; `gather` says by which of them rows are brought together."""
+
+    name: str
+    source: "Node"
+    by: tuple[str, ...]
+    aggregates: tuple[tuple[str, Aggregate], ...]
+    gather: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.by + tuple(name for name, _ in self.aggregates)
+
+
+@dataclass(frozen=True)
+class CountKeys:
+    """Each row learns how many keys its user has."""
+
+    name: str
+    source: "Node"
+    user: str
+    column: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return (*self.source.columns, self.column)
+
+
+@dataclass(frozen=True)
+class KeepFew:
+    """Contribution bounding: of each user's rows the first `limit`, in a secret order of the user's own."""
+
+    name: str
+    source: "Node"
+    user: str
+    keys: tuple[str, ...]
+    limit: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class KeepSelected:
+    """The rows whose key is among the selected ones."""
+
+    name: str
+    source: "Node"
+    selected: "Node"
+    keys: tuple[str, ...]
+    lookup: Lookup
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class Append:
+    """The rows of all sources, which have the same columns."""
+
+    name: str
+    sources: tuple["Node", ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.sources[0].columns
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Exact rows leave the engine, noised rows come back: the only way out of a plan."""
+
+    name: str
+    source: "Node"
+    noiser: Noiser
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.noiser.writes
+
+
+Node = Scan | Map | Combine | CountKeys | KeepFew | KeepSelected | Append | Noise
+
+
+def sources(node: Node) -> tuple[Node, ...]:
+    """Name the nodes a node reads."""
+    match node:
+        case Scan():
+            return ()
+        case Append():
+            return node.sources
+        case KeepSelected():
+            return (node.source, node.selected)
+        case _:
+            return (node.source,)

@@ -1,0 +1,31 @@
+"""What kinds of values columns hold, as far as plans and queries care; engines translate their own types to these."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a column's values are, as far as a query cares; the value is what people call it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "floating-point number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    UUID = "uuid"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """The type of a column: its kind, its name in the engine, and whether floating-point numbers are anywhere inside."""
+
+    kind: Kind
+    engine_name: str
+    has_floats: bool = False
+
+
+Schema = Mapping[str, ColumnType]

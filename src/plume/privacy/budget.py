@@ -1,0 +1,35 @@
+"""What may be revealed: one epsilon and one delta, checked once so that nobody downstream has to."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from plume.errors import BudgetError
+
+
+@dataclass(frozen=True)
+class Budget:
+    """User-level (epsilon, delta)-differential privacy: the most one release may spend.
+
+    >>> Budget(epsilon=1.1, delta=1e-5)
+    Budget(epsilon=1.1, delta=1e-05)
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not _is_number(self.epsilon) or not 0 < self.epsilon < math.inf:
+            raise BudgetError(f"epsilon is {self.epsilon!r}; it must be a finite number above 0, such as 1.0.")
+        if not _is_number(self.delta) or not 0 <= self.delta < 1:
+            raise BudgetError(f"delta is {self.delta!r}; it must be at least 0 and below 1, such as 1e-6.")
+
+    @property
+    def exact_epsilon(self) -> Fraction:
+        """The epsilon as the exact number the float stands for, so that splitting it rounds nothing."""
+        return Fraction(self.epsilon)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

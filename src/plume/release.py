@@ -1,0 +1,152 @@
+"""What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from plume.errors import OutputError
+from plume.explanation import Explanation, MeasureNoise, guarantee
+from plume.privacy.cost import Cost
+from plume.version import __version__
+
+_SHOWN_ROWS = 10
+# Spreadsheets run cells that begin so.
+_FORMULA = r"^[=+\-@\t\r]"
+
+
+@dataclass(frozen=True, repr=False)
+class Release:
+    """Released rows, sorted by key, with the guarantee they carry."""
+
+    rows: pa.Table
+    explanation: Explanation
+    private: bool
+    """False if a test drew the noise from a source that is not secret."""
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed, in one sentence."""
+        return guarantee(self.explanation) if self.private else "NOT PRIVATE: made by a test with known randomness"
+
+    @property
+    def spent(self) -> Cost:
+        """What this release spent."""
+        return self.explanation.spent
+
+    @property
+    def noise(self) -> tuple[MeasureNoise, ...]:
+        """The noise on each released column."""
+        return self.explanation.noise
+
+    def record(self) -> dict[str, Any]:
+        """Give everything but the rows as plain values."""
+        return {"plume": __version__, "private": self.private, "rows": len(self)} | self.explanation.record()
+
+    def to_json(self) -> str:
+        """Give the record as JSON."""
+        return json.dumps(self.record(), indent=2)
+
+    def to_arrow(self) -> pa.Table:
+        """Give the rows as an Arrow table."""
+        return self.rows
+
+    def to_pandas(self) -> Any:
+        """Give the rows as a pandas DataFrame."""
+        return self.rows.to_pandas()
+
+    def to_polars(self) -> Any:
+        """Give the rows as a Polars DataFrame."""
+        import polars  # noqa: PLC0415, ICN001 - not everybody has it
+
+        return polars.from_arrow(self.rows)
+
+    def write_parquet(self, path: str | Path) -> None:
+        """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all."""
+        metadata = (self.rows.schema.metadata or {}) | {b"plume": self.to_json().encode()}
+        rows = self.rows.replace_schema_metadata(metadata)
+        _write_whole(Path(path), lambda file: pyarrow.parquet.write_table(rows, file))
+
+    def write_csv(self, path: str | Path) -> None:
+        """Write the rows as CSV; the file appears whole or not at all.
+
+        Text that a spreadsheet would run as a formula gets an apostrophe in front.
+        """
+        _write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    def __str__(self) -> str:
+        noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in self.noise)
+        return f"{show(self.rows)}\n{self.guarantee}\nnoise (standard deviation): {noise}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:
+    """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
+    shown = rows.slice(0, limit)
+    cells = [[_cell(value) for value in shown.column(name).to_pylist()] for name in rows.column_names]
+    names = [_cell(name) for name in rows.column_names]
+    widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
+    lines = [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
+        for line in zip(*cells, strict=True)
+    ]
+    head = "  ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    more = [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no key passed"]
+    return "\n".join([head, *lines, *more])
+
+
+def _cell(value: Any) -> str:
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def harmless(rows: pa.Table) -> pa.Table:
+    """Put an apostrophe before text that a spreadsheet would take for a formula."""
+    for index, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            column = rows.column(index)
+            risky = pc.match_substring_regex(column, _FORMULA)
+            quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
+            rows = rows.set_column(index, field.name, pc.if_else(risky, quoted, column))
+    return rows
+
+
+def _write_whole(path: Path, write: Callable[[Any], None]) -> None:
+    """Write beside the target under another name, then rename, so that no reader ever sees half a file."""
+    partial: Path | None = None
+    done = False
+    try:
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        partial = Path(name)
+        with os.fdopen(descriptor, "wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.chmod(0o644)
+        partial.replace(path)
+        done = True
+    except (OSError, pa.ArrowException):
+        pass
+    finally:
+        if not done and partial is not None:
+            with suppress(OSError):
+                partial.unlink()
+    if not done:
+        raise OutputError(f"{str(path)!r} could not be written; is its folder there, writable, and is there room?")

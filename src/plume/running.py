@@ -1,0 +1,96 @@
+"""A query becomes a plan, an engine executes it, a release comes back."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Engine, Session, Table
+from plume.engines.execute import OnStep, execute
+from plume.errors import EngineError, PublicKeysError
+from plume.explanation import Explanation, explain_plan
+from plume.noise.entropy import Entropy, SystemEntropy
+from plume.pipelines.calibrated import CalibratedQuery
+from plume.pipelines.pipeline import make_plan
+from plume.pipelines.steps import INPUT, SELECTED_KEYS
+from plume.plan.types import Kind, Schema
+from plume.query import Query
+from plume.release import Release
+from plume.schema import check_schema, described, kinds_expected
+from plume.selection.public_keys import check_public_keys
+
+_PUBLIC = "public_keys"
+
+
+def run(
+    query: Query,
+    data: Any,
+    *,
+    engine: Engine | None = None,
+    pipeline: str = "plume",
+    on_step: OnStep | None = None,
+) -> Release:
+    """Answer a query privately.
+
+    `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, or anything else that offers
+    an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
+
+    Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
+    budget. docs/privacy.md.
+    """
+    return run_with(
+        SystemEntropy(),
+        query,
+        data,
+        engine=engine or DuckDB(),
+        pipeline=pipeline,
+        on_step=on_step or _say_nothing,
+    )
+
+
+def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:
+    """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
+    asked, plan = make_plan(query, pipeline)
+    tables = {INPUT: Table(data, kinds_expected(query))}
+    if query.public_keys is not None:
+        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
+    with engine.open(tables) as session:
+        schema = session.schema(INPUT)
+        check_schema(query, schema, source=described(data))
+        if query.public_keys is not None:
+            _write_public_keys(session, asked, schema)
+        rows = execute(plan, session, entropy, order=asked.keys, on_step=on_step)
+    names = [*query.keys, *(measure.name for measure in query.measures)]
+    explanation = explain_plan(asked, plan, pipeline)
+    return Release(rows.rename_columns(names), explanation, private=entropy.private)
+
+
+def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
+    """Say how a query would be answered: its steps and shuffles, its noise and thresholds, what it spends. No data is touched."""
+    asked, plan = make_plan(query, pipeline)
+    return explain_plan(asked, plan, pipeline)
+
+
+def _write_public_keys(session: Session, asked: CalibratedQuery, schema: Schema) -> None:
+    """Write public keys down as the selected keys, in the types of the table's key columns, so that equal keys are equal."""
+    keys = asked.query.keys
+    missing = [key for key in keys if key not in session.schema(_PUBLIC)]
+    if missing:
+        raise PublicKeysError(f"public_keys has no column {missing[0]!r}; it needs the key columns {', '.join(keys)}.")
+    given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(asked.keys))
+    types = {name: schema[key] for name, key in zip(asked.keys, keys, strict=True)}
+    written: pa.Table | None = None
+    try:
+        session.write(SELECTED_KEYS, given, types=types)
+        written = session.fetch(SELECTED_KEYS, asked.keys)
+    except EngineError:
+        pass
+    if written is None:
+        raise PublicKeysError(
+            "public_keys holds values that the key columns' types cannot hold; give them in the columns' own types."
+        )
+    check_public_keys(written)
+
+
+def _say_nothing(step: str) -> None:
+    del step

@@ -1,0 +1,1 @@
+"""Which keys may be shown: the paper's DP_RETAIN_KEY."""

@@ -1,0 +1,35 @@
+"""What a selection strategy is: the paper's DP_RETAIN_KEY (Plume section 4.2)."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.noise.entropy import Entropy
+from plume.plan.expressions import Expression
+from plume.privacy.cost import Cost
+
+
+class SelectionStrategy(Protocol):
+    """Which keys may be shown, decided from the sum of the weights that users give to each of their keys."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+
+    @property
+    def max_keys_per_user(self) -> int:
+        """To how many keys one user may give weight."""
+
+    @property
+    def cost(self) -> Cost:
+        """What it spends, worked out from the noise and threshold it holds."""
+
+    def weight(self, keys_of_user: Expression) -> Expression:
+        """Say what a user gives to each of their keys, as an integer."""
+
+    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
+        """Decide for each key, once, whether it may be shown."""
+
+    def facts(self) -> dict[str, str | float | int]:
+        """List what a reader of a release should know."""
