@@ -1,0 +1,48 @@
+# Every command a newcomer needs; each works on a fresh clone.
+
+PYTHON ?= python3
+USERS ?= 1e6
+VENV := .venv
+DEMO := .venv-demo
+
+.PHONY: help setup demo check test test-slow bench clean
+
+help:
+	@echo "make demo    private recipe counts on made-up searches"
+	@echo "make test    checks and all tests but the slow ones"
+	@echo "make check   format, lint, types, contracts"
+	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more)"
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(DEMO)/ready: pyproject.toml
+	$(PYTHON) -m venv $(DEMO)
+	$(DEMO)/bin/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+setup: $(VENV)/ready
+
+demo: $(DEMO)/ready
+	@$(DEMO)/bin/plume demo
+
+check: setup
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+test: check
+	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
+
+test-slow: setup
+	$(VENV)/bin/pytest -m slow
+
+bench: setup
+	$(VENV)/bin/python benchmarks/duckdb_group_by.py --users $(USERS)
+
+clean:
+	rm -rf $(VENV) $(DEMO)

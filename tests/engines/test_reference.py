@@ -1,0 +1,70 @@
+"""Before noise, every pipeline on every engine equals the plain-Python reference, exactly."""
+
+import pyarrow as pa
+import pytest
+from exact import SALT, exact_release
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reference import pipelines as reference
+from reference.pipelines import System
+from strategies import Asked, asked, keys, records, rows, table
+
+import plume
+from plume.engines.engine import Engine
+
+SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+
+
+def expected(case: Asked, answer: dict[tuple[object, ...], tuple[int, ...]]) -> list[tuple[object, ...]]:
+    scaled = [(*key, *(t * g for t, g in zip(total, case.grids, strict=True))) for key, total in answer.items()]
+    return sorted(scaled, key=lambda row: [str(part).encode() for part in row[: len(case.query.keys)]])
+
+
+def found(release: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in release.to_pylist()]
+
+
+def system(case: Asked) -> System:
+    threshold = int(plume.explain(case.query).selection.get("threshold", 0))
+    least = case.query.min_users
+    return System(case.query.max_keys_per_user, SALT, case.measures, lambda n: n >= threshold and n >= least)
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
+@SETTINGS
+@given(case=asked(), listed=st.lists(rows, max_size=60))
+def test_pipeline_equals_the_reference(engine: Engine, pipeline: str, case: Asked, listed: list[tuple]) -> None:
+    oracle = reference.PIPELINES[pipeline]
+    answer = oracle(system(case), records(listed, composite=len(case.query.keys) > 1))
+    release = exact_release(case.query, table(listed), engine=engine, pipeline=pipeline)
+    assert found(release) == expected(case, answer)
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
+@settings(SETTINGS, max_examples=40)
+@given(case=asked(), listed=st.lists(rows, max_size=40), public=st.sets(keys.filter(bool), min_size=1, max_size=5))
+def test_public_keys_equal_the_reference(
+    engine: Engine, pipeline: str, case: Asked, listed: list[tuple], public: set[str]
+) -> None:
+    query = plume.Query(
+        user="person",
+        keys="key",
+        measures=case.query.measures,
+        max_keys_per_user=case.query.max_keys_per_user,
+        budget=case.query.budget,
+        public_keys=sorted(public),
+    )
+    case = Asked(query, case.measures, case.grids)
+    answer = reference.of_public_keys(system(case), records(listed, composite=False), {(key,) for key in public})
+    release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
+    assert found(release) == expected(case, answer)
+
+
+@settings(SETTINGS, max_examples=30)
+@given(case=asked(), listed=st.lists(rows, max_size=40), order=st.randoms(use_true_random=False))
+def test_the_answer_does_not_depend_on_the_order_of_rows(
+    engine: Engine, case: Asked, listed: list[tuple], order: object
+) -> None:
+    before = found(exact_release(case.query, table(listed), engine=engine))
+    order.shuffle(listed)
+    assert found(exact_release(case.query, table(listed), engine=engine)) == before

@@ -1,0 +1,50 @@
+"""Plans run without noise, for tests only: any step can be looked at, and the selected keys can be prescribed."""
+
+from typing import Any
+
+import pyarrow as pa
+from entropy import ConstantEntropy
+
+from plume.engines.engine import Engine, Table
+from plume.engines.execute import _run_step
+from plume.noise.entropy import salt
+from plume.pipelines.pipeline import make_plan
+from plume.pipelines.steps import INPUT, SELECTED_KEYS
+from plume.plan.analysis import read_twice, steps
+from plume.plan.nodes import Scan
+from plume.query import Query
+from plume.running import run_with
+from plume.schema import kinds_expected
+
+ENTROPY = ConstantEntropy()
+SALT = salt(ENTROPY)
+
+
+def say_nothing(step: str) -> None:
+    del step
+
+
+def exact_release(query: Query, content: Any, *, engine: Engine, pipeline: str = "plume") -> pa.Table:
+    """Give the rows of a release whose noise was zero throughout."""
+    release = run_with(ENTROPY, query, content, engine=engine, pipeline=pipeline, on_step=say_nothing)
+    return release.to_arrow()
+
+
+def exact_step(
+    query: Query, content: Any, name: str, *, engine: Engine, pipeline: str = "plume", selected: pa.Table | None = None
+) -> pa.Table:
+    """Give the rows of one step, computed with the given selected keys if any are given."""
+    asked, plan = make_plan(query, pipeline)
+    kept = read_twice(plan)
+    with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
+        for step in steps(plan):
+            if step.name == SELECTED_KEYS and selected is not None:
+                types = session.schema("rows")
+                session.write(SELECTED_KEYS, selected, types={key: types[key] for key in asked.keys})
+            elif not isinstance(step, Scan):
+                _run_step(step, session, ENTROPY, SALT, kept=step.name in kept)
+            if step.name == name:
+                return session.fetch(name, asked.keys)
+    raise AssertionError(f"no step {name}")
+
+

@@ -1,0 +1,120 @@
+"""The paper's three systems in plain Python, straight from its pseudocode: heaps, maps and reduces. The oracle of all engine tests.
+
+Nothing here is shared with the package. A measure is the paper's M without its noise: combine_raw, preprocess, combine_keyed.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    user: Any
+    key: Key
+    values: dict[str, Any]
+
+
+class Measure(Protocol):
+    def combine_raw(self, records: Sequence[Record]) -> Any: ...
+    def preprocess(self, state: Any) -> int: ...
+
+
+@dataclass(frozen=True)
+class System:
+    """What all three systems are given."""
+
+    limit: int
+    salt: str
+    measures: tuple[Measure, ...]
+    retain_key: Callable[[int], bool]
+
+
+@dataclass
+class Heap:
+    """Keeps what belongs to the first `key_limit` keys in a hash order that is the user's own."""
+
+    user: Any
+    key_limit: int
+    salt: str
+    content: dict[Key, list[Record]] = field(default_factory=lambda: defaultdict(list))
+
+    def insert(self, record: Record) -> None:
+        self.content[record.key].append(record)
+
+    def top(self) -> list[tuple[Key, list[Record]]]:
+        ordered = sorted(self.content, key=lambda key: (self._hash(key), key))
+        return [(key, self.content[key]) for key in ordered[: self.key_limit]]
+
+    def _hash(self, key: Key) -> str:
+        texts = [str(part) for part in (self.user, *key)]
+        encoded = self.salt + "".join(f"{len(text)}:{text}" for text in texts)
+        return hashlib.md5(encoded.encode(), usedforsecurity=False).hexdigest()
+
+
+def contribution_bound(system: System, records: Iterable[Record]) -> list[Heap]:
+    heaps: dict[Any, Heap] = {}
+    for record in records:
+        if record.user is None or any(part is None for part in record.key):
+            continue
+        heap = heaps.setdefault(record.user, Heap(record.user, system.limit, system.salt))
+        heap.insert(record)
+    return list(heaps.values())
+
+
+def key_occurrences(heaps: Iterable[Heap]) -> dict[Key, int]:
+    counts: dict[Key, int] = defaultdict(int)
+    for heap in heaps:
+        for key, _ in heap.top():
+            counts[key] += 1
+    return counts
+
+
+def apply_privacy(system: System, counts: dict[Key, int]) -> set[Key]:
+    return {key for key, count in counts.items() if system.retain_key(count)}
+
+
+def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[int, ...]]:
+    totals = {key: [0] * len(system.measures) for key in selected}  # the dummy value of each key of S
+    for heap in heaps:
+        for key, records in heap.top():
+            if key not in selected:
+                continue
+            for position, measure in enumerate(system.measures):
+                totals[key][position] += measure.preprocess(measure.combine_raw(records))
+    return {key: tuple(total) for key, total in totals.items()}
+
+
+def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+    """Section 5: bound, select, join, bound again, aggregate."""
+    selected = apply_privacy(system, key_occurrences(contribution_bound(system, records)))
+    return of_public_keys(system, records, selected)
+
+
+def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+    """Section 6: everything from one bounding."""
+    heaps = contribution_bound(system, records)
+    return aggregate(system, heaps, apply_privacy(system, key_occurrences(heaps)))
+
+
+def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+    """Section 7: the data gathered by user once, D_0, is bounded, and then filtered and bounded again."""
+    gathered: dict[Any, list[Record]] = defaultdict(list)
+    for record in records:
+        gathered[record.user].append(record)
+    again = [record for of_user in gathered.values() for record in of_user]
+    selected = apply_privacy(system, key_occurrences(contribution_bound(system, again)))
+    return aggregate(system, contribution_bound(system, (r for r in again if r.key in selected)), selected)
+
+
+def of_public_keys(system: System, records: Sequence[Record], selected: set[Key]) -> dict[Key, tuple[int, ...]]:
+    """With S known, restrict to it, then bound and aggregate."""
+    joined = [record for record in records if record.key in selected]
+    return aggregate(system, contribution_bound(system, joined), selected)
+
+
+PIPELINES = {"naive": naive, "runtime_optimized": runtime_optimized, "plume": plume}

@@ -1,0 +1,68 @@
+"""Hypothesis strategies: tables with hostile values, and queries over them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+from reference import measures as reference
+from reference.pipelines import Record
+
+import plume
+
+# Thresholds from 2 to about 8 at these budgets: small tables have both kept and dropped keys.
+EPSILONS = (0.5, 1.0, 2.0, 5.0, 200.0)
+HOSTILE = (0.0, -0.0, 0.5, -1.5, 3.25, 1e-300, 1e300, -1e308, 2.0**52, -(2.0**63), float("inf"), float("-inf"), float("nan"), None)
+
+users = st.one_of(st.none(), st.integers(0, 7))
+keys = st.one_of(st.none(), st.sampled_from(["a", "b", "c", "d", "e", "ä:1", "1:ä"]))
+values = st.one_of(st.sampled_from(HOSTILE), st.floats(-100, 100))
+rows = st.tuples(users, keys, st.integers(0, 2), values)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A query and what the reference is to compute for it."""
+
+    query: plume.Query
+    measures: tuple[Any, ...]
+    grids: tuple[float, ...]
+
+
+def table(listed: list[tuple[Any, ...]]) -> pa.Table:
+    columns = [pa.array(column) for column in zip(*listed, strict=True)] or [[]] * 4
+    types = [pa.int64(), pa.string(), pa.int64(), pa.float64()]
+    arrays = [pa.array(column, type=kind) for column, kind in zip(columns, types, strict=True)]
+    return pa.table(arrays, names=["person", "key", "day", "value"])
+
+
+def records(listed: list[tuple[Any, ...]], *, composite: bool) -> list[Record]:
+    return [Record(u, (k, d) if composite else (k,), {"value": v}) for u, k, d, v in listed]
+
+
+@st.composite
+def measures(draw: st.DrawFn) -> tuple[Any, Any, float]:
+    match draw(st.sampled_from(["users", "count", "sum"])):
+        case "users":
+            return plume.users(name=f"m{draw(st.integers(0, 10**9))}"), reference.Users(), 1.0
+        case "count":
+            limit = draw(st.integers(1, 3))
+            return plume.count(limit, name=f"m{draw(st.integers(0, 10**9))}"), reference.Count(limit), 1.0
+        case _:
+            low, high = draw(st.sampled_from([(0, 60), (-8, 8), (-100.5, -1), (1, 2.5), (-1e-3, 1e6)]))
+            expected = reference.Sum("value", low, high)
+            return plume.sum("value", low, high, name=f"m{draw(st.integers(0, 10**9))}"), expected, expected.step
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> Asked:
+    drawn = draw(st.lists(measures(), min_size=1, max_size=3, unique_by=lambda measure: measure[0].name))
+    query = plume.Query(
+        user="person",
+        keys=["key", "day"] if draw(st.booleans()) else "key",
+        measures=[ours for ours, _, _ in drawn],
+        max_keys_per_user=draw(st.integers(1, 4)),
+        min_users=draw(st.sampled_from([1, 1, 1, 3])),
+        budget=plume.Budget(epsilon=draw(st.sampled_from(EPSILONS)), delta=0.5),
+    )
+    return Asked(query, tuple(theirs for _, theirs, _ in drawn), tuple(grid for _, _, grid in drawn))
