@@ -3,15 +3,16 @@
 from typing import Any
 
 import pyarrow as pa
-from entropy import ConstantEntropy
 
+from entropy import ConstantEntropy
 from plume.engines.engine import Engine, Table
-from plume.engines.execute import _run_step
+from plume.engines.execute import draw, run_statement
 from plume.noise.entropy import salt
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
-from plume.plan.analysis import read_twice, steps
-from plume.plan.nodes import Scan
+from plume.plan.analysis import steps
+from plume.plan.nodes import Noise
+from plume.plan.sql import print_plan
 from plume.query import Query
 from plume.running import run_with
 from plume.schema import kinds_expected
@@ -35,16 +36,16 @@ def exact_step(
 ) -> pa.Table:
     """Give the rows of one step, computed with the given selected keys if any are given."""
     asked, plan = make_plan(query, pipeline)
-    kept = read_twice(plan)
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
+        printed = print_plan(plan, session.dialect, salt=SALT)
         for step in steps(plan):
             if step.name == SELECTED_KEYS and selected is not None:
                 types = session.schema("rows")
                 session.write(SELECTED_KEYS, selected, types={key: types[key] for key in asked.keys})
-            elif not isinstance(step, Scan):
-                _run_step(step, session, ENTROPY, SALT, kept=step.name in kept)
+            elif isinstance(step, Noise):
+                draw(step, session, ENTROPY)
+            for statement in printed.get(step.name, ()):
+                run_statement(statement, session)
             if step.name == name:
                 return session.fetch(name, asked.keys)
     raise AssertionError(f"no step {name}")
-
-

@@ -8,7 +8,7 @@ from plume.pipelines.calibrated import CalibratedQuery
 from plume.plan.analysis import costs, shuffles
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
-from plume.plan.sql import DUCKDB, SPARK
+from plume.plan.dialect import DUCKDB, SPARK
 from plume.privacy.cost import Cost, total
 
 _DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}

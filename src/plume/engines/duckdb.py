@@ -18,7 +18,7 @@ from plume.engines.engine import Noising, Table
 from plume.engines.files import Files, casting, find_files, reading
 from plume.errors import EngineError, InputError, PlumeError, ResourceError, UsageError
 from plume.plan.expressions import Value
-from plume.plan.sql import DUCKDB, Dialect, constant, identifier
+from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.types import ColumnType, Kind, Schema
 
 _KINDS = {

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from plume.plan.sql import Dialect
+from plume.plan.dialect import Dialect
 from plume.plan.types import Kind, Schema
 
 Noising = Callable[[pa.RecordBatch], pa.RecordBatch]

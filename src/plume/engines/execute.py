@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from plume.engines.engine import Session
 from plume.noise.entropy import Entropy, salt
-from plume.plan.analysis import read_twice, steps
-from plume.plan.nodes import Node, Noise, Scan
-from plume.plan.sql import print_step
+from plume.plan.analysis import steps
+from plume.plan.nodes import Noise
+from plume.plan.sql import Statement, print_plan
 
 OnStep = Callable[[str], None]
 
@@ -18,20 +18,22 @@ def execute(plan: Noise, session: Session, entropy: Entropy, *, order: tuple[str
 
     Guarantee: the secret order of bounding is fresh, and noise is drawn once per row of each noiser.
     """
-    secret = salt(entropy)
-    kept = read_twice(plan)
+    printed = print_plan(plan, session.dialect, salt=salt(entropy))
     for step in steps(plan):
-        if not isinstance(step, Scan):
-            on_step(step.name)
-            _run_step(step, session, entropy, secret, kept=step.name in kept)
+        on_step(step.name)
+        if isinstance(step, Noise):
+            draw(step, session, entropy)
+        for statement in printed.get(step.name, ()):
+            run_statement(statement, session)
     return session.fetch(plan.name, order)
 
 
-def _run_step(step: Node, session: Session, entropy: Entropy, secret: str, *, kept: bool) -> None:
-    match step:
-        case Noise(name=name, source=source, noiser=noiser):
-            session.noise(name, source.name, lambda batch: noiser.noise(batch, entropy))
-        case _ if kept:
-            session.keep(step.name, print_step(step, session.dialect, salt=secret))
-        case _:
-            session.define(step.name, print_step(step, session.dialect, salt=secret))
+def draw(step: Noise, session: Session, entropy: Entropy) -> None:
+    """Pass the rows a noiser reads through it."""
+    session.noise(step.name, step.source.name, lambda batch: step.noiser.noise(batch, entropy))
+
+
+def run_statement(statement: Statement, session: Session) -> None:
+    """Make the rows of a statement readable under its name."""
+    make = session.keep if statement.kept else session.define
+    make(statement.name, statement.select)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plume.errors import InputError
-from plume.plan.sql import DUCKDB, constant, identifier
+from plume.plan.dialect import DUCKDB, constant, identifier
 from plume.plan.types import Kind
 
 _FORMATS = {

@@ -16,6 +16,7 @@ from plume.plan.expressions import (
     Literal,
     Max,
     Not,
+    SecretOrder,
     Sum,
     rename,
 )
@@ -37,6 +38,7 @@ from plume.selection.strategy import SelectionStrategy
 INPUT = "input"
 SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
+KEY_ORDER = "key_order"
 SELECTED = "selected"
 
 Named = tuple[tuple[str, Expression], ...]
@@ -75,18 +77,20 @@ def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> 
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
-    """Keep the rows of users above the limit, who must be cut."""
+    """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
     return _split(asked, source, Comparator.GREATER, name)
 
 
 def _split(asked: CalibratedQuery, source: CountKeys, comparator: Comparator, name: str) -> Map:
-    within = Compare(Column(KEYS_OF_USER), comparator, Literal(asked.query.max_keys_per_user))
-    return Map(name, source, tuple((column, Column(column)) for column in source.columns), where=within)
+    split = Compare(Column(KEYS_OF_USER), comparator, Literal(asked.query.max_keys_per_user))
+    order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
+    rank = order if comparator is Comparator.GREATER else Literal("")
+    return Map(name, source, (*((column, Column(column)) for column in source.columns), (KEY_ORDER, rank)), where=split)
 
 
 def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
     """Cut users to the limit: the paper's heap."""
-    return KeepFew(name, source, USER, asked.keys, asked.query.max_keys_per_user)
+    return KeepFew(name, source, USER, (KEY_ORDER, *asked.keys), asked.query.max_keys_per_user)
 
 
 def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:

@@ -1,14 +1,15 @@
 """A plan as text: one line per step, in the order they run."""
 
 from plume.plan.analysis import read_twice, shuffled_by, steps
+from plume.plan.dialect import Dialect
 from plume.plan.nodes import Combine, CountKeys, KeepFew, KeepSelected, Map, Node, Noise, Scan, sources
-from plume.plan.sql import Dialect, print_step
+from plume.plan.sql import print_plan
 
 
 def explain_steps(plan: Node) -> str:
-    """List the steps of a plan, what they read, where rows are shuffled, and what is kept."""
-    kept = read_twice(plan)
-    lines = [(step.name, type(step).__name__, _reads(step), _remarks(step, kept)) for step in steps(plan)]
+    """List the steps of a plan, what they read, where rows are shuffled, and what is read twice."""
+    shared = read_twice(plan)
+    lines = [(step.name, type(step).__name__, _reads(step), _remarks(step, shared)) for step in steps(plan)]
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     return "\n".join(
         f"{name:{widths[0]}}  {kind:{widths[1]}}  {reads:{widths[2]}}  {remarks}".rstrip()
@@ -18,22 +19,20 @@ def explain_steps(plan: Node) -> str:
 
 def print_steps(plan: Node, dialect: Dialect) -> str:
     """Print all steps that are SQL, with their names."""
-    printed = [
-        f"-- {step.name}\n{print_step(step, dialect)};" for step in steps(plan) if not isinstance(step, Scan | Noise)
-    ]
-    return "\n\n".join(printed) + "\n"
+    statements = [statement for printed in print_plan(plan, dialect).values() for statement in printed]
+    return "\n\n".join(f"-- {one.name}{', kept' if one.kept else ''}\n{one.select};" for one in statements) + "\n"
 
 
 def _reads(step: Node) -> str:
     return ", ".join(source.name for source in sources(step))
 
 
-def _remarks(step: Node, kept: frozenset[str]) -> str:
+def _remarks(step: Node, shared: frozenset[str]) -> str:
     shuffled = shuffled_by(step)
     remarks = [
         _doing(step),
         f"SHUFFLE by {', '.join(shuffled)}" if shuffled else "",
-        "kept" if step.name in kept and not isinstance(step, Scan | Noise) else "",
+        "read twice" if step.name in shared else "",
     ]
     return "; ".join(remark for remark in remarks if remark)
 

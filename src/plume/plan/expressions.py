@@ -50,6 +50,13 @@ class Integer:
     of: "Expression"
 
 
+@dataclass(frozen=True)
+class SecretOrder:
+    """A hash of columns and of a secret drawn anew for each run: an order that nobody can foresee, the same on every engine."""
+
+    of: tuple[Column, ...]
+
+
 class Comparator(Enum):
     """How two values are compared; the value is the SQL operator."""
 
@@ -114,7 +121,9 @@ class Like:
     pattern: Literal
 
 
-Expression = Column | Literal | Quantise | Clamp | Integer | Compare | AllOf | AnyOf | Not | IsNull | IsIn | Like
+Expression = (
+    Column | Literal | Quantise | Clamp | Integer | SecretOrder | Compare | AllOf | AnyOf | Not | IsNull | IsIn | Like
+)
 
 
 @dataclass(frozen=True)

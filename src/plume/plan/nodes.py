@@ -108,12 +108,12 @@ class CountKeys:
 
 @dataclass(frozen=True)
 class KeepFew:
-    """Contribution bounding: of each user's rows the first `limit`, in a secret order of the user's own."""
+    """Contribution bounding: of each user's rows the first `limit` in the order of some columns, which must tell all of them apart."""
 
     name: str
     source: "Node"
     user: str
-    keys: tuple[str, ...]
+    order: tuple[str, ...]
     limit: int
 
     @property

@@ -1,57 +1,63 @@
-"""A step of a plan as one SQL text in an engine's dialect.
+"""The steps of a plan as SQL in an engine's dialect.
 
-The only place where SQL is written. Names pass `identifier`, constants pass `constant`, and nothing else of a caller gets in.
+Names pass `identifier`, constants pass `constant`, and nothing else of a caller gets in.
 """
 
 from dataclasses import dataclass
-from datetime import date, datetime
-from functools import singledispatch
 
 from plume.errors import PlumeBug
-from plume.plan import expressions as e
-from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node
-
-# Public guard of algorithms 3.1: no value of one record counts for more than this many grid units.
-GUARD_BITS = 62
-_LARGEST_DOUBLE = "1.7976931348623157e308"
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What differs between engines that print the same plan."""
-
-    name: str
-    quote: str
-    text_type: str
-    summable_type: str
-    """The integer type whose sum cannot overflow, however many rows one user has."""
-    escapes: tuple[tuple[str, str], ...]
-    """What must be replaced inside a text constant, in this order."""
-
-
-DUCKDB = Dialect("duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", escapes=(("'", "''"),))
-SPARK = Dialect(
-    "spark",
-    quote="`",
-    text_type="STRING",
-    summable_type="DECIMAL(28, 0)",
-    escapes=(("\\", "\\\\"), ("'", "\\'")),
-)
+from plume.plan.analysis import read_twice, steps
+from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
+from plume.plan.expression_sql import print_aggregate, print_expression
+from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 
 SALT_UNKNOWN = "{salt}"
 
 
-def print_step(step: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> str:
-    """Print a step as a SELECT over the steps it reads."""
+@dataclass(frozen=True)
+class Statement:
+    """A SELECT and the name its rows go by; kept if it is read more than once."""
+
+    name: str
+    select: str
+    kept: bool
+
+
+def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> dict[str, tuple[Statement, ...]]:
+    """Print every step that is SQL, by its name."""
+    kept = _kept(plan, dialect)
+    printed = [step for step in steps(plan) if not isinstance(step, Scan | Noise)]
+    return {step.name: _statements(step, Target(dialect, salt), kept=step.name in kept) for step in printed}
+
+
+def _kept(plan: Node, dialect: Dialect) -> frozenset[str]:
+    """Name the steps that are read twice as they are printed."""
+    kept = read_twice(plan)
+    if dialect is not DUCKDB:
+        return kept
+    # There, users are counted from the rows below, and looked up whenever the step itself is read.
+    counting = [step for step in steps(plan) if isinstance(step, CountKeys)]
+    return (kept - {step.name for step in counting}) | {step.source.name for step in counting}
+
+
+def _statements(step: Node, target: Target, *, kept: bool) -> tuple[Statement, ...]:
+    printed = Statement(step.name, _print_step(step, target), kept)
+    if isinstance(step, CountKeys) and target.dialect is DUCKDB:
+        return Statement(_users(step), _print_users(step, target.dialect), kept=True), printed
+    return (printed,)
+
+
+def _print_step(step: Node, target: Target) -> str:
+    dialect = target.dialect
     match step:
         case Map():
-            return _print_map(step, dialect)
+            return _print_map(step, target)
         case Combine():
-            return _print_combine(step, dialect)
+            return _print_combine(step, target)
         case CountKeys():
             return _print_count_keys(step, dialect)
         case KeepFew():
-            return _print_keep_few(step, dialect, salt)
+            return _print_keep_few(step, dialect)
         case KeepSelected():
             return _print_keep_selected(step, dialect)
         case Append():
@@ -59,30 +65,6 @@ def print_step(step: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> str
             return "\nUNION ALL\n".join(selects)
         case _:
             raise PlumeBug(f"step {step.name} has no SQL")
-
-
-def identifier(name: str, dialect: Dialect) -> str:
-    """Quote a name so that it can only be a name."""
-    return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
-
-
-def constant(value: e.Value, dialect: Dialect) -> str:
-    """Print a constant so that it can only be a constant."""
-    match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
-        case datetime():
-            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-        case date():
-            return f"DATE '{value.isoformat()}'"
-        case str():
-            for plain, escaped in dialect.escapes:
-                value = value.replace(plain, escaped)
-            return f"'{value}'"
-        case float():
-            return f"CAST({value!r} AS DOUBLE)"
-        case int():
-            return str(value)
 
 
 def _name(node: Node, dialect: Dialect) -> str:
@@ -93,16 +75,19 @@ def _names(names: tuple[str, ...], dialect: Dialect) -> str:
     return ", ".join(identifier(name, dialect) for name in names)
 
 
-def _print_map(step: Map, dialect: Dialect) -> str:
+def _print_map(step: Map, target: Target) -> str:
+    dialect = target.dialect
     columns = ",\n       ".join(
-        f"{_print(expression, dialect)} AS {identifier(name, dialect)}" for name, expression in step.expressions
+        f"{print_expression(expression, target)} AS {identifier(name, dialect)}"
+        for name, expression in step.expressions
     )
-    where = f"\nWHERE {_print(step.where, dialect)}" if step.where else ""
+    where = f"\nWHERE {print_expression(step.where, target)}" if step.where else ""
     return f"SELECT {columns}\nFROM {_name(step.source, dialect)}{where}"
 
 
-def _print_combine(step: Combine, dialect: Dialect) -> str:
-    aggregates = [f"{_print_aggregate(a, dialect)} AS {identifier(name, dialect)}" for name, a in step.aggregates]
+def _print_combine(step: Combine, target: Target) -> str:
+    dialect = target.dialect
+    aggregates = [f"{print_aggregate(a, target)} AS {identifier(name, dialect)}" for name, a in step.aggregates]
     columns = ",\n       ".join([_names(step.by, dialect), *aggregates])
     return f"SELECT {columns}\nFROM {_gathered(step, dialect)}\nGROUP BY {_names(step.by, dialect)}"
 
@@ -116,36 +101,30 @@ def _gathered(step: Combine, dialect: Dialect) -> str:
 
 
 def _print_count_keys(step: CountKeys, dialect: Dialect) -> str:
-    source, user, column = (
-        _name(step.source, dialect),
-        identifier(step.user, dialect),
-        identifier(step.column, dialect),
-    )
+    source, user, column = _name(step.source, dialect), identifier(step.user, dialect), identifier(step.column, dialect)
     if dialect is SPARK:
         return f"SELECT *, count(*) OVER (PARTITION BY {user}) AS {column}\nFROM {source}"
-    # DuckDB groups and joins in half the time its window takes; the grouping below must not run twice for it.
-    return (
-        f'WITH "rows" AS MATERIALIZED (SELECT * FROM {source})\n'
-        f'SELECT "rows".*, {column}\nFROM "rows"\n'
-        f'JOIN (SELECT {user}, count(*) AS {column} FROM "rows" GROUP BY {user}) USING ({user})'
-    )
+    # DuckDB groups and joins in half the time its window takes.
+    columns = _names(step.columns, dialect)
+    return f"SELECT {columns}\nFROM {source} JOIN {identifier(_users(step), dialect)} USING ({user})"
 
 
-def _print_keep_few(step: KeepFew, dialect: Dialect, salt: str) -> str:
-    user, keys = identifier(step.user, dialect), _names(step.keys, dialect)
-    order = _print_order((step.user, *step.keys), dialect, salt)
+def _users(step: CountKeys) -> str:
+    return f"{step.name}_users"
+
+
+def _print_users(step: CountKeys, dialect: Dialect) -> str:
+    user, column = identifier(step.user, dialect), identifier(step.column, dialect)
+    return f"SELECT {user}, count(*) AS {column}\nFROM {_name(step.source, dialect)}\nGROUP BY {user}"
+
+
+def _print_keep_few(step: KeepFew, dialect: Dialect) -> str:
+    user, order = identifier(step.user, dialect), _names(step.order, dialect)
     ranked = (
-        f"SELECT *, row_number() OVER (PARTITION BY {user} ORDER BY {order}, {keys}) AS key_rank\n"
+        f"SELECT *, row_number() OVER (PARTITION BY {user} ORDER BY {order}) AS key_rank\n"
         f"      FROM {_name(step.source, dialect)}"
     )
     return f"SELECT {_names(step.columns, dialect)}\nFROM ({ranked})\nWHERE key_rank <= {step.limit}"
-
-
-def _print_order(columns: tuple[str, ...], dialect: Dialect, salt: str) -> str:
-    """Print the secret order: a hash of the salt and of each column as its length, a colon and its text, which is injective."""
-    texts = [f"CAST({identifier(column, dialect)} AS {dialect.text_type})" for column in columns]
-    encoded = ", ".join(f"CAST(length({text}) AS {dialect.text_type}), ':', {text}" for text in texts)
-    return f"md5(concat({constant(salt, dialect)}, {encoded}))"
 
 
 def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
@@ -171,92 +150,3 @@ def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
         f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {selected}))\n"
         f"WHERE selected = 1 AND mark = 0"
     )
-
-
-def _print_aggregate(aggregate: e.Aggregate, dialect: Dialect) -> str:
-    match aggregate:
-        case e.Count():
-            return "count(*)"
-        case e.Sum(of):
-            return f"sum({_print(of, dialect)})"
-        case e.Max(of):
-            return f"max({_print(of, dialect)})"
-
-
-@singledispatch
-def _print(expression: e.Expression, dialect: Dialect) -> str:
-    raise PlumeBug(f"no SQL for {type(expression).__name__} in {dialect.name}")
-
-
-@_print.register
-def _(expression: e.Column, dialect: Dialect) -> str:
-    return identifier(expression.name, dialect)
-
-
-@_print.register
-def _(expression: e.Literal, dialect: Dialect) -> str:
-    return constant(expression.value, dialect)
-
-
-@_print.register
-def _(expression: e.Quantise, dialect: Dialect) -> str:
-    value = f"CAST({_print(expression.of, dialect)} AS DOUBLE)"
-    guard = _double(2.0 ** (GUARD_BITS + expression.exponent))
-    scaled = f"greatest(least({value}, {guard}), -{guard}) * {_double(2.0**-expression.exponent)}"
-    rounded = f"CAST(floor({scaled} + 0.5e0) AS {dialect.summable_type})"
-    # NaN sorts above every number in both engines, so the comparison drops NULL, NaN and infinities alike.
-    return f"CASE WHEN {value} BETWEEN -{_LARGEST_DOUBLE} AND {_LARGEST_DOUBLE} THEN {rounded} END"
-
-
-@_print.register
-def _(expression: e.Clamp, dialect: Dialect) -> str:
-    value = _print(expression.of, dialect)
-    # least() and greatest() skip NULL, which would turn it into a bound.
-    clamped = f"CAST(greatest(least({value}, {expression.high}), {expression.low}) AS BIGINT)"
-    return f"CASE WHEN {value} IS NULL THEN 0 ELSE {clamped} END"
-
-
-@_print.register
-def _(expression: e.Integer, dialect: Dialect) -> str:
-    return f"CAST({_print(expression.of, dialect)} AS BIGINT)"
-
-
-@_print.register
-def _(expression: e.Compare, dialect: Dialect) -> str:
-    return f"{_print(expression.left, dialect)} {expression.comparator.value} {_print(expression.right, dialect)}"
-
-
-@_print.register
-def _(expression: e.AllOf, dialect: Dialect) -> str:
-    return "(" + " AND ".join(_print(condition, dialect) for condition in expression.conditions) + ")"
-
-
-@_print.register
-def _(expression: e.AnyOf, dialect: Dialect) -> str:
-    return "(" + " OR ".join(_print(condition, dialect) for condition in expression.conditions) + ")"
-
-
-@_print.register
-def _(expression: e.Not, dialect: Dialect) -> str:
-    return f"(NOT {_print(expression.of, dialect)})"
-
-
-@_print.register
-def _(expression: e.IsNull, dialect: Dialect) -> str:
-    return f"({_print(expression.of, dialect)} IS NULL)"
-
-
-@_print.register
-def _(expression: e.IsIn, dialect: Dialect) -> str:
-    among = ", ".join(_print(literal, dialect) for literal in expression.among)
-    return f"({_print(expression.of, dialect)} IN ({among}))"
-
-
-@_print.register
-def _(expression: e.Like, dialect: Dialect) -> str:
-    return f"({_print(expression.of, dialect)} LIKE {_print(expression.pattern, dialect)})"
-
-
-def _double(value: float) -> str:
-    # An exponent makes it a double in both dialects; 0.5 alone is a decimal.
-    return f"{value:.17e}"

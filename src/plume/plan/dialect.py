@@ -1,0 +1,61 @@
+"""What differs between engines that print the same plan, and how names and constants get into SQL: quoted here, or not at all."""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from plume.plan.expressions import Value
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What differs between engines that print the same plan."""
+
+    name: str
+    quote: str
+    text_type: str
+    summable_type: str
+    """The integer type whose sum cannot overflow, however many rows one user has."""
+    escapes: tuple[tuple[str, str], ...]
+    """What must be replaced inside a text constant, in this order."""
+
+
+DUCKDB = Dialect("duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", escapes=(("'", "''"),))
+SPARK = Dialect(
+    "spark",
+    quote="`",
+    text_type="STRING",
+    summable_type="DECIMAL(28, 0)",
+    escapes=(("\\", "\\\\"), ("'", "\\'")),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a text is going: an engine, and one run on it with its secret."""
+
+    dialect: Dialect
+    salt: str
+
+
+def identifier(name: str, dialect: Dialect) -> str:
+    """Quote a name so that it can only be a name."""
+    return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+
+
+def constant(value: Value, dialect: Dialect) -> str:
+    """Print a constant so that it can only be a constant."""
+    match value:
+        case bool():
+            return "TRUE" if value else "FALSE"
+        case datetime():
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        case date():
+            return f"DATE '{value.isoformat()}'"
+        case str():
+            for plain, escaped in dialect.escapes:
+                value = value.replace(plain, escaped)
+            return f"'{value}'"
+        case float():
+            return f"CAST({value!r} AS DOUBLE)"
+        case int():
+            return str(value)
