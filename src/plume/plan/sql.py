@@ -9,6 +9,7 @@ from plume.errors import PlumeBug
 from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
 from plume.plan.expression_sql import print_aggregate, print_expression
+from plume.plan.expressions import Expression
 from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 
 SALT_UNKNOWN = "{salt}"
@@ -83,6 +84,11 @@ def _print_map(step: Map, target: Target) -> str:
     )
     where = f"\nWHERE {print_expression(step.where, target)}" if step.where else ""
     return f"SELECT {columns}\nFROM {_name(step.source, dialect)}{where}"
+
+
+def _print_column(name: str, expression: Expression, target: Target) -> str:
+    printed, named = print_expression(expression, target), identifier(name, target.dialect)
+    return printed if printed == named else f"{printed} AS {named}"
 
 
 def _print_combine(step: Combine, target: Target) -> str:

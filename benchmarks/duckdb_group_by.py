@@ -1,0 +1,108 @@
+"""The DuckDB rows of the speed table: a private count per key against the same query without privacy, in one run.
+
+`make bench` for 10^6 users, `make bench USERS=1e7` for more. Baselines run at DuckDB's defaults, after imports; every figure is the
+median of several runs, each from the Parquet file to the rows. Ratios are the result; seconds are there to check them.
+"""
+
+import argparse
+import math
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+from rich.console import Console
+from rich.table import Table
+
+import plume
+from plume.synthetic import write_paper_data
+
+PIPELINES = ("plume", "runtime_optimized", "naive")
+BARS = {10**6: 9.0, 10**7: 12.0}
+DISTINCT_BAR = 1.6
+
+
+def paper_query() -> plume.Query:
+    """The paper's count: at most one record per user and key, at most 64 keys."""
+    return plume.Query.paper(
+        user="user",
+        keys="key",
+        measures=[plume.count(max_per_key=1)],
+        max_keys_per_user=64,
+        budget=plume.Budget(epsilon=math.log(3), delta=1e-5),
+    )
+
+
+def timed(call: Callable[[], object], repeats: int) -> float:
+    """Time a call several times and take the median."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def plain(path: Path, aggregate: str) -> Callable[[], object]:
+    """The query without privacy, on a connection with DuckDB's defaults."""
+    connection = duckdb.connect()
+    return lambda: connection.sql(f"SELECT key, {aggregate} FROM '{path}' GROUP BY key").to_arrow_table()
+
+
+def peak_memory(path: Path) -> float:
+    """Peak memory of one private run in a process of its own, in GB."""
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import duckdb_group_by as b; b.run_once({str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)  # noqa: S603 - our own
+    return float(done.stdout)
+
+
+def run_once(path: str) -> None:
+    """Run privately once and print the peak memory of this process in GB."""
+    plume.run(paper_query(), path)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+
+
+def measure(path: Path, users: int, repeats: int) -> Table:
+    """Time everything and compare."""
+    count, distinct = (timed(plain(path, sql), repeats) for sql in ("count(*)", "count(DISTINCT user)"))
+    table = Table(title=f"count per key, L = 64, {users:,} users, medians of {repeats}")
+    for column in ("query", "seconds", "x count(*)", "bar", "x count(DISTINCT user)", "bar "):
+        table.add_column(column, justify="left" if column == "query" else "right")
+    table.add_row("count(*), not private", f"{count:.2f}", "1.0", "", f"{count / distinct:.2f}", "")
+    table.add_row("count(DISTINCT user), not private", f"{distinct:.2f}", f"{distinct / count:.1f}", "", "1.00", "")
+    for pipeline in PIPELINES:
+        seconds = timed(lambda name=pipeline: plume.run(paper_query(), path, pipeline=name), repeats)
+        ours = pipeline == "plume"
+        bars = (
+            f"{BARS[users]:.0f}" if ours and users in BARS else "",
+            str(DISTINCT_BAR) if ours and users in BARS else "",
+        )
+        table.add_row(
+            pipeline, f"{seconds:.2f}", f"{seconds / count:.1f}", bars[0], f"{seconds / distinct:.2f}", bars[1]
+        )
+    return table
+
+
+def main() -> None:
+    """Make the data once, then measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--users", type=float, default=1e6)
+    parser.add_argument("--repeats", type=int, default=5)
+    given = parser.parse_args()
+    users = int(given.users)
+    path = Path(tempfile.gettempdir()) / f"plume-bench-{users}.parquet"
+    console = Console(width=110)
+    if not path.exists():
+        console.print(f"making {users:,} users of the paper's synthetic data ...")
+        write_paper_data(path, users, seed=1)
+    console.print(measure(path, users, given.repeats))
+    console.print(f"peak memory of one private run: {peak_memory(path):.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+-- rows
+SELECT `user_id` AS `user_id`,
+       `recipe` AS `key_1`,
+       `country` AS `key_2`,
+       `seconds` AS `value_1`
+FROM `input`
+WHERE ((NOT (`user_id` IS NULL)) AND (NOT (`recipe` IS NULL)) AND (NOT (`country` IS NULL)) AND (`seconds` >= 0 AND `country` <> 'XX'));
+
+-- by_user_combined
+SELECT `user_id`, `key_1`, `key_2`,
+       count(*) AS `measure_1_raw_records`,
+       sum(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least(CAST(`value_1` AS DOUBLE), 1.40737488355328000e+14), -1.40737488355328000e+14) * 3.27680000000000000e+04 + 0.5e0) AS DECIMAL(28, 0)) END) AS `measure_3_raw_total`
+FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
+GROUP BY `user_id`, `key_1`, `key_2`;
+
+-- by_user, kept
+SELECT *, count(*) OVER (PARTITION BY `user_id`) AS `keys_of_user`
+FROM `by_user_combined`;
+
+-- bounded_uncut
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`,
+       '' AS `key_order`
+FROM `by_user`
+WHERE `keys_of_user` <= 64;
+
+-- bounded_above_limit
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`,
+       md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
+FROM `by_user`
+WHERE `keys_of_user` > 64;
+
+-- bounded_few
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
+FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, `key_1`, `key_2`) AS key_rank
+      FROM `bounded_above_limit`)
+WHERE key_rank <= 64;
+
+-- bounded
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
+FROM `bounded_uncut`
+UNION ALL
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
+FROM `bounded_few`;
+
+-- contributions
+SELECT `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       1 AS `weight`,
+       CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS `measure_1_records`,
+       1 AS `measure_2_users`,
+       CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS `measure_3_total`
+FROM `bounded`;
+
+-- keyed, kept
+SELECT `key_1`, `key_2`,
+       sum(`weight`) AS `weight`,
+       sum(`measure_1_records`) AS `measure_1_records`,
+       sum(`measure_2_users`) AS `measure_2_users`,
+       sum(`measure_3_total`) AS `measure_3_total`
+FROM `contributions`
+GROUP BY `key_1`, `key_2`;
+
+-- key_weights
+SELECT `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       CAST(`weight` AS BIGINT) AS `weight`
+FROM `keyed`;
+
+-- safe
+SELECT /*+ BROADCAST(`selected_keys`) */ `key_1`, `key_2`, `weight`, `measure_1_records`, `measure_2_users`, `measure_3_total`
+FROM `keyed` LEFT SEMI JOIN `selected_keys` USING (`key_1`, `key_2`);
+
+-- exact
+SELECT `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       CAST(`measure_1_records` AS BIGINT) AS `measure_1_records`,
+       CAST(`measure_2_users` AS BIGINT) AS `measure_2_users`,
+       CAST(`measure_3_total` AS BIGINT) AS `measure_3_total`
+FROM `safe`;

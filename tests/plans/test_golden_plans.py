@@ -1,0 +1,68 @@
+"""The plans people review like code: `pytest --update-plans` rewrites them, the diff is read."""
+
+from pathlib import Path
+
+import pytest
+import sqlglot
+
+import plume
+
+HERE = Path(__file__).parent
+QUERY = plume.Query(
+    user="user_id",
+    keys=["recipe", "country"],
+    measures=[plume.count(max_per_key=3), plume.users(), plume.sum("seconds", low_total=0, high_total=60)],
+    max_keys_per_user=64,
+    budget=plume.Budget(epsilon=1.1, delta=1e-5),
+    where="seconds >= 0 AND country <> 'XX'",
+)
+PUBLIC = plume.Query(
+    user="user_id",
+    keys="recipe",
+    measures=[plume.count(max_per_key=1)],
+    max_keys_per_user=8,
+    budget=plume.Budget(epsilon=1.0),
+    public_keys=["lasagna", "ramen"],
+)
+PIPELINES = ["naive", "runtime_optimized", "plume"]
+
+
+def check(name: str, text: str, request: pytest.FixtureRequest) -> None:
+    golden = HERE / name
+    if request.config.getoption("--update-plans"):
+        golden.write_text(text)
+    assert text == golden.read_text(), f"{name} changed; if that is meant: pytest --update-plans, and read the diff"
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_explanation_is_as_reviewed(pipeline: str, request: pytest.FixtureRequest) -> None:
+    check(f"{pipeline}.explain.txt", f"{plume.explain(QUERY, pipeline=pipeline)}\n", request)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_sql_is_as_reviewed(pipeline: str, dialect: str, request: pytest.FixtureRequest) -> None:
+    check(f"{pipeline}.{dialect}.sql", plume.explain(QUERY, pipeline=pipeline).sql(dialect), request)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_sql_parses_in_its_dialect(pipeline: str, dialect: str) -> None:
+    sql = plume.explain(QUERY, pipeline=pipeline).sql(dialect)
+    statements = sqlglot.parse(sql, dialect=dialect)
+    assert len(statements) == sql.count("-- ")
+    assert all(isinstance(statement, sqlglot.exp.Query) for statement in statements)
+
+
+def test_explanation_of_public_keys_is_as_reviewed(request: pytest.FixtureRequest) -> None:
+    check("public_keys.explain.txt", f"{plume.explain(PUBLIC)}\n", request)
+
+
+@pytest.mark.parametrize(("pipeline", "shuffles"), [("naive", 5), ("runtime_optimized", 2), ("plume", 3)])
+def test_shuffles_are_the_papers(pipeline: str, shuffles: int) -> None:
+    assert plume.explain(QUERY, pipeline=pipeline).shuffles == shuffles
+
+
+@pytest.mark.parametrize(("pipeline", "shuffles"), [("naive", 3), ("runtime_optimized", 2), ("plume", 2)])
+def test_public_keys_save_the_shuffle_of_selection(pipeline: str, shuffles: int) -> None:
+    assert plume.explain(PUBLIC, pipeline=pipeline).shuffles == shuffles

@@ -1,0 +1,142 @@
+"""The check that no plan releases what its noise does not cover: right plans pass, and every way to break one is seen."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+
+import plume
+from plume.pipelines import steps
+from plume.pipelines.calibrated import CalibratedQuery, calibrate
+from plume.pipelines.pipeline import PIPELINES, make_plan
+from plume.plan.analysis import steps as steps_of
+from plume.plan.expressions import Column, Comparator, Compare, Literal
+from plume.plan.nodes import Append, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
+from plume.plan.nodes import sources as sources_of
+from plume.plan.reach import releases_only_noise, unpaid_noisers
+from strategies import Asked, asked
+
+QUERY = plume.Query(
+    user="user_id",
+    keys="recipe",
+    measures=[plume.count(max_per_key=3)],
+    max_keys_per_user=4,
+    budget=plume.Budget(epsilon=1.0, delta=1e-5),
+)
+
+
+@pytest.fixture
+def question() -> CalibratedQuery:
+    return calibrate(QUERY)
+
+
+def with_sources(node: Node, found: tuple[Node, ...]) -> Node:
+    match node:
+        case Scan():
+            return node
+        case Append():
+            return replace(node, sources=found)
+        case KeepSelected():
+            return replace(node, source=found[0], selected=found[1])
+        case _:
+            return replace(node, source=found[0])
+
+
+def rewrite(node: Node, name: str, change: object) -> Node:
+    """Replace the step of a name throughout a plan."""
+    again = with_sources(node, tuple(rewrite(source, name, change) for source in sources_of(node)))
+    return change(again) if node.name == name else again
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(case=asked())
+def test_every_query_gives_a_plan_that_releases_only_bounded_noise(pipeline: str, case: Asked) -> None:
+    _, plan = make_plan(case.query, pipeline)
+    assert releases_only_noise(plan)
+    assert unpaid_noisers(plan) == ()
+
+
+def skip(node: Node) -> Node:
+    return node.source
+
+
+def twice_the_limit(node: KeepFew) -> Node:
+    return replace(node, limit=2 * node.limit)
+
+
+def without_filter(node: Map) -> Node:
+    return replace(node, where=None)
+
+
+BROKEN = {
+    "plume without its first bounding": ("plume", "bounded", skip, "selected_keys"),
+    "plume without its second bounding": ("plume", "safe", skip, "release"),
+    "plume with a second bounding twice as wide": ("plume", "safe", twice_the_limit, "release"),
+    "plume with users above the limit left uncut": ("plume", "uncut", without_filter, "release"),
+    "plume that counts cut users in both phases": ("plume", "above_limit", without_filter, "release"),
+    "plume that releases keys nobody selected": ("plume", "exact", without_filter, "release"),
+    "naive without its second bounding": ("naive", "safe_few", skip, "release"),
+    "naive without its first bounding": ("naive", "bounded_few", skip, "selected_keys"),
+    "runtime_optimized without bounding": ("runtime_optimized", "bounded_few", skip, "selected_keys"),
+    "runtime_optimized that releases every key": ("runtime_optimized", "safe", skip, "release"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_plan_is_seen(question: CalibratedQuery, broken: str) -> None:
+    pipeline, step, change, noiser = BROKEN[broken]
+    plan = rewrite(PIPELINES[pipeline](question), step, change)
+    assert noiser in unpaid_noisers(plan)
+
+
+def test_a_plan_that_ends_in_exact_rows_is_seen(question: CalibratedQuery) -> None:
+    plan = PIPELINES["plume"](question)
+    assert not releases_only_noise(plan.source)
+
+
+def test_counting_a_user_twice_per_key_is_seen(question: CalibratedQuery) -> None:
+    """Bounding rows that are not one per user and key bounds nothing."""
+    rows = steps.rows(question)
+    unordered = Map("ordered", rows, (*((c, Column(c)) for c in rows.columns), ("key_order", Literal(""))))
+    few = steps.keep_few(question, unordered, name="bounded")
+    assert question.selection is not None
+    weights = Map("weights", few, (*steps.keys(question), *steps.weight(question.selection)))
+    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
+
+
+def test_dropping_the_dummy_rows_is_seen(question: CalibratedQuery) -> None:
+    plan = PIPELINES["plume"](question)
+    without = rewrite(plan, "with_missing_keys", lambda node: replace(node, sources=node.sources[:-1]))
+    restricted = rewrite(
+        without,
+        "exact",
+        lambda node: replace(
+            node, source=KeepSelected("kept", node.source, _selected(plan), question.keys, Lookup.BROADCAST), where=None
+        ),
+    )
+    assert unpaid_noisers(restricted) == ("release",)
+
+
+def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: CalibratedQuery) -> None:
+    rows = steps.rows(question)
+    one, other = (steps.by_user(question, rows, name=name) for name in ("one", "other"))
+    few = steps.uncut(question, one, name="few_in_one")
+    many = steps.keep_few(question, steps.above_limit(question, other, name="many_in_other"), name="cut")
+    both = Append("both", (few, many))
+    assert question.selection is not None
+    weights = Map("weights", both, (*steps.keys(question), *steps.weight(question.selection)))
+    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
+
+
+def test_a_filter_on_exact_values_is_seen(question: CalibratedQuery) -> None:
+    plan = PIPELINES["runtime_optimized"](question)
+    positive = Compare(Column("measure_1_records"), Comparator.GREATER, Literal(10))
+    filtered = rewrite(plan, "exact", lambda node: replace(node, where=positive))
+    assert unpaid_noisers(filtered) == ("release",)
+
+
+def _selected(plan: Noise) -> Node:
+    return next(step for step in steps_of(plan) if step.name == "selected_keys")
