@@ -1,0 +1,93 @@
+"""The commands and their options. What they do is imported when they do it, so that help need not wait for engines."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plume.cli.options import (
+    engine_options,
+    force_option,
+    output_options,
+    pipeline_option,
+    query_options,
+    quiet_option,
+    whole_number,
+)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@query_options
+@output_options
+@pipeline_option
+@engine_options
+@quiet_option
+def run(**options: Any) -> None:
+    r"""Answer a query privately.
+
+    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table.
+
+    \b
+    plume run searches.parquet --user user_id --key recipe \
+      --measure 'count(3)' --measure 'sum(seconds, 0, 60)' \
+      --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --out popular.parquet
+    """
+    from plume.cli.running import run_query  # noqa: PLC0415 - imports engines
+
+    run_query(options)
+
+
+@click.command()
+@query_options
+@pipeline_option
+@click.option("--sql", type=click.Choice(["duckdb", "spark"]), help="Print the steps in this engine's SQL instead.")
+def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
+    """Say how a query would be answered; touches no data.
+
+    The guarantee, what each part spends, the noise, how keys are chosen, and the steps.
+    """
+    from plume.cli.asking import make_query  # noqa: PLC0415 - imports Arrow
+    from plume.running import explain as explain_query  # noqa: PLC0415 - imports engines
+
+    explanation = explain_query(make_query(options), pipeline=pipeline)
+    click.echo(explanation.sql(sql) if sql else str(explanation))
+
+
+@click.command()
+@click.option(
+    "--users", callback=whole_number(1, 10**12), required=True, metavar="N", help="How many to make up, such as 1e6."
+)
+@click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="A .parquet file.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed, the same data.")
+@force_option
+@quiet_option
+def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None:
+    """Make up the paper's synthetic data, of any size.
+
+    Columns user and key, about ten rows a user, in bounded memory. Nobody real is in them, so they have a seed.
+    """
+    from plume.cli.synthesis import write_data  # noqa: PLC0415 - imports Arrow
+
+    write_data(users, out, seed=seed, force=force, quiet=quiet)
+
+
+@click.command()
+@click.option(
+    "--users",
+    callback=whole_number(1, 10**6),
+    default=20_000,
+    show_default=True,
+    metavar="N",
+    help="How many to make up.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same data.")
+@quiet_option
+def demo(*, users: int, seed: int, quiet: bool) -> None:
+    """Release made-up recipe searches, private beside exact.
+
+    Only the data have a seed. The noise is as secret as that of any release, so it differs each time.
+    """
+    from plume.cli.demo import show_demo  # noqa: PLC0415 - imports engines
+
+    show_demo(users, seed=seed, quiet=quiet)

@@ -1,0 +1,72 @@
+"""The `plume` command, and how it ends: every outcome becomes one sentence and one exit code.
+
+Apart from the commands themselves, so that none of them can end with a traceback, which may quote data.
+"""
+
+import errno
+import io
+import sys
+from typing import Any
+
+import click
+
+from plume.cli.commands import demo, explain, run, synth
+from plume.cli.terminal import printable
+from plume.errors import BudgetExceeded, PlumeError, UsageError
+from plume.version import __version__
+
+_ANYTHING_ELSE, _WRONG_USE, _OVER_BUDGET, _INTERRUPTED = 1, 2, 3, 130
+_UNEXPECTED = (
+    "something unexpected went wrong; the details are withheld, since they may quote data. "
+    "This is a bug in Plume: please report it as SECURITY.md says."
+)
+
+
+class _Commands(click.Group):
+    """A group of commands that end with a sentence, never with a traceback."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        for number, arg in enumerate(args, start=1):
+            if any("\ud800" <= char <= "\udfff" for char in arg):
+                ctx.fail(f"argument {number} is not valid UTF-8 text.")
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except KeyboardInterrupt:
+            sentence, code = "interrupted.", _INTERRUPTED
+        except PlumeError as error:
+            sentence, code = str(error), _code_of(error)
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader has seen enough; click ends quietly
+            sentence, code = _UNEXPECTED, _ANYTHING_ELSE
+        click.echo(f"Error: {printable(sentence)}", err=True)
+        raise click.exceptions.Exit(code)
+
+
+def _code_of(error: PlumeError) -> int:
+    match error:
+        case UsageError():
+            return _WRONG_USE
+        case BudgetExceeded():
+            return _OVER_BUDGET
+        case _:
+            return _ANYTHING_ELSE
+
+
+@click.group(
+    cls=_Commands,
+    commands=[run, explain, synth, demo],
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 2 wrong use, 3 the budget does not allow it, 130 interrupted, 1 anything else.",
+)
+@click.version_option(__version__, prog_name="plume", message="%(prog)s %(version)s")
+def main() -> None:
+    """Differentially private GROUP BY at any scale."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that does not know a letter shows its number; that is no reason to fail.
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -1,0 +1,105 @@
+"""A measure as text, `sum(seconds, 0, 60) AS time`, becomes a measure. It is read, never evaluated."""
+
+import ast
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from plume.errors import MeasureError
+from plume.mechanisms.count import count
+from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.sum import sum as sum_of
+from plume.mechanisms.users import users
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a measure is written."""
+
+    make: Callable[..., Mechanism]
+    example: str
+
+
+_FORMS = {
+    "count": _Form(count, "count(3), where one user counts at most 3 times per key"),
+    "users": _Form(users, "users()"),
+    "sum": _Form(sum_of, "sum(seconds, 0, 60), where one user's total per key is moved into 0 to 60"),
+}
+_RENAMED = re.compile(r"""(?P<call>.*\S)\s+AS\s+(?P<name>\w+|"[^"]+"|'[^']+')\s*""", re.IGNORECASE | re.DOTALL)
+_ARGUMENTS = "arguments are numbers and names of columns; other than plain names are quoted: sum('my column', 0, 60)"
+
+
+def parse_measure(text: str) -> Mechanism:
+    """Read one measure, or raise MeasureError saying what would be right.
+
+    >>> parse_measure("count(3) AS searches")
+    CountRecords(max_per_key=3, name='searches', value_columns=(), grid=Fraction(1, 1))
+    """
+    renamed = _RENAMED.fullmatch(text)
+    call = (renamed["call"] if renamed else text).strip()
+    tree = _parse(call, text)
+    function, given = _function(tree, text), _given(tree, call, text)
+    if renamed:
+        given.append(("name", renamed["name"].strip("'\"")))
+    return _make(function, given, text)
+
+
+def _parse(call: str, text: str) -> ast.expr:
+    tree: ast.expr | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a backslash in a column name is nobody's concern
+        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            tree = ast.parse(call, mode="eval").body
+    if tree is None:
+        raise MeasureError(f"measure {text!r} cannot be read; write it as in sum(seconds, 0, 60); {_ARGUMENTS}.")
+    return tree
+
+
+def _function(tree: ast.expr, text: str) -> str:
+    match tree:
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in _FORMS:
+            return name
+        case _:
+            known = "; ".join(form.example for form in _FORMS.values())
+            raise MeasureError(f"measure {text!r} is none Plume knows; write one of: {known}.")
+
+
+def _given(tree: ast.expr, call: str, text: str) -> list[tuple[str | None, Any]]:
+    if not isinstance(tree, ast.Call):
+        return []
+    nodes = [(None, node) for node in tree.args] + [(keyword.arg or "**", keyword.value) for keyword in tree.keywords]
+    return [(name, _value(node, call, text)) for name, node in nodes]
+
+
+def _value(node: ast.expr, call: str, text: str) -> str | float:
+    match node:
+        case ast.Constant(value=bool() | int() | float() | str() as value):
+            return value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Name():
+            # Not node.id, where Python has normalised letters: a column is called exactly what it is called.
+            return ast.get_source_segment(call, node) or node.id
+        case _:
+            found = ast.get_source_segment(call, node)
+            raise MeasureError(f"measure {text!r} holds {found!r}; {_ARGUMENTS}.")
+
+
+def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mechanism:
+    form = _FORMS[function]
+    positional = [value for name, value in given if name is None]
+    named = {name: value for name, value in given if name is not None}
+    signature = inspect.signature(form.make)
+    try:
+        fits = len(positional) + len(named) == len(given)
+        bound = signature.bind(*positional, **named) if fits else None
+    except TypeError:
+        bound = None
+    if bound is None:
+        parameters = ", ".join(signature.parameters)
+        raise MeasureError(f"measure {text!r} does not fit {function}({parameters}); write {form.example}.")
+    return form.make(*bound.args, **bound.kwargs)

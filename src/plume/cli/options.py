@@ -1,0 +1,93 @@
+"""The options that commands share. Light to import: `plume --help` reads them all."""
+
+import functools
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., None]
+Option = Callable[[Command], Command]
+
+_FILE = click.Path(path_type=Path)
+
+
+def _together(*options: Option) -> Option:
+    """Make one decorator of several; help shows their options in this order."""
+    return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
+
+
+query_options = _together(
+    click.option("--user", required=True, metavar="COLUMN", help="Whose a row is: the privacy unit."),
+    click.option("--key", "keys", required=True, multiple=True, metavar="COLUMN", help="Group by it; repeatable."),
+    click.option(
+        "--measure",
+        "measures",
+        required=True,
+        multiple=True,
+        metavar="MEASURE",
+        help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time'.",
+    ),
+    click.option("--max-keys-per-user", type=int, required=True, help="How many keys one user counts in, at most."),
+    click.option("--epsilon", type=float, required=True, help="The most to spend, such as 1.1."),
+    click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),
+    click.option("--where", metavar="CONDITION", help="Which rows count at all: \"seconds > 3 AND country = 'DE'\"."),
+    click.option(
+        "--public-keys",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="A table of keys known without the data: all of them are released and no others.",
+    ),
+    click.option("--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."),
+)
+
+engine_options = _together(
+    click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
+    click.option("--threads", type=click.IntRange(min=1), help="DuckDB's default is one per core."),
+    click.option(
+        "--temp-directory",
+        type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+        metavar="FOLDER",
+        help="Where data that outgrows memory goes, and is removed afterwards.",
+    ),
+)
+
+force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
+output_options = _together(
+    click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet or .csv file."),
+    click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
+    click.option(
+        "--format",
+        "layout",
+        type=click.Choice(["table", "csv", "json"]),
+        help="How rows look on standard output: table on a terminal, else csv.",
+    ),
+    force_option,
+)
+
+pipeline_option = click.option(
+    "--pipeline",
+    type=click.Choice(["plume", "naive", "runtime_optimized"]),
+    default="plume",
+    show_default=True,
+    help="Which of the paper's pipelines to run.",
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+
+
+def whole_number(least: int, greatest: int) -> Callable[[click.Context, click.Parameter, Any], int]:
+    """Make an option read a whole number, also written 1e6 or 1_000_000."""
+
+    def read(ctx: click.Context, param: click.Parameter, value: Any) -> int:
+        try:
+            number = Decimal(value)
+        except InvalidOperation:
+            number = Decimal("nan")
+        # The size comes first: of 1e999999 no remainder can be taken.
+        if not number.is_finite() or not least <= number <= greatest or number % 1:
+            raise click.BadParameter(f"{value!r} is not a whole number from {least:,} to {greatest:,}.", ctx, param)
+        return int(number)
+
+    return read

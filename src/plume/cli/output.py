@@ -1,0 +1,97 @@
+"""Where results go: files that are checked before anything runs, or standard output."""
+
+import json
+import os
+import sys
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+import click
+import pyarrow as pa
+import pyarrow.csv
+
+from plume.cli.terminal import Say, printable
+from plume.engines.files import find_files
+from plume.errors import OutputError
+from plume.release import Release, _write_whole, harmless, show
+
+_WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
+ROWS_ENDINGS = tuple(_WRITERS)
+RECORD_ENDINGS = (".json",)
+_TABLE_ROWS = 40
+_ROWS_AT_ONCE = 2**16
+
+
+def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
+    """Refuse a file that could not be written, or that is there and may not be replaced."""
+    name = str(path)
+    if path.suffix.lower() not in endings:
+        raise OutputError(f"{name!r} does not end in {' or '.join(endings)}; the ending says what to write.")
+    if path.is_dir():
+        raise OutputError(f"{name!r} is a folder; give the name of a file.")
+    if path.exists() and not force:
+        raise OutputError(f"{name!r} exists; give another name, or --force to replace it.")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise OutputError(f"the folder of {name!r} is not there or not writable; make it first.")
+
+
+def refuse_input_as_target(files: Sequence[str], target: Path) -> None:
+    """Refuse to replace the data itself, which --force alone must not be able to do."""
+    if target.exists() and any(path.samefile(target) for path in find_files(files).paths):
+        raise OutputError(f"{str(target)!r} is part of the data; give another name.")
+
+
+def write_rows(release: Release, path: Path) -> None:
+    """Write the rows in the format of the file's ending."""
+    _WRITERS[path.suffix.lower()](release, path)
+
+
+def write_record(release: Release, path: Path) -> None:
+    """Write what was asked and spent."""
+    _write_whole(path, lambda file: file.write(f"{release.to_json()}\n".encode()))
+
+
+def print_rows(release: Release, layout: str | None, say: Say) -> None:
+    """Print the rows: what people read on a terminal, what programs read elsewhere, unless told otherwise."""
+    rows = release.to_arrow()
+    match layout or ("table" if sys.stdout.isatty() else "csv"):
+        case "table":
+            click.echo(show(rows, _TABLE_ROWS))
+            if rows.num_rows > _TABLE_ROWS:
+                say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
+        case "csv":
+            _print_pieces(_csv_pieces(harmless(rows)))
+        case _:
+            _print_pieces(_json_pieces(rows))
+
+
+def _print_pieces(pieces: Iterable[bytes]) -> None:
+    """Print bytes as they are, whatever the locale; but on a terminal nothing that could command it."""
+    for piece in pieces:
+        click.echo(printable(piece.decode(errors="replace"), keep="\n") if sys.stdout.isatty() else piece, nl=False)
+
+
+def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:
+    yield _to_csv(rows.slice(0, 0), header=True)
+    for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        yield _to_csv(batch, header=False)
+
+
+def _to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
+    sink = pa.BufferOutputStream()
+    try:
+        pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header))
+    except pa.ArrowException:
+        sink = None
+    if sink is None:
+        raise OutputError("there is a key that CSV cannot hold; use --format json, or --out with .parquet.")
+    return bytes(sink.getvalue())
+
+
+def _json_pieces(rows: pa.Table) -> Iterable[bytes]:
+    """Print one array with one row per line, so that both jq and grep can read it."""
+    before = "[\n"
+    for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
+        yield (before + ",\n".join(json.dumps(row, default=str) for row in batch.to_pylist())).encode()
+        before = ",\n"
+    yield b"[]\n" if before == "[\n" else b"\n]\n"

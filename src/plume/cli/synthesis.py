@@ -1,0 +1,43 @@
+"""`plume synth`: the paper's synthetic data as a file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from plume.cli.output import check_target
+from plume.cli.progress import on_terminal
+from plume.cli.terminal import remarks
+from plume.errors import OutputError
+from plume.synthetic.dataset import write_paper_data
+
+OnBlock = Callable[[int], None]
+
+
+def write_data(users: int, out: Path, *, seed: int, force: bool, quiet: bool) -> None:
+    """Write the data; nothing about them is private, so their size is told."""
+    check_target(out, [".parquet"], force=force)
+    say = remarks(quiet=quiet)
+    say(f"Making up {users:,} users")
+    rows: int | None = None
+    try:
+        with _show_users(users, quiet=quiet) as on_block:
+            rows = write_paper_data(out, users, seed=seed, on_block=on_block)
+    except OSError:
+        pass
+    if rows is None:
+        raise OutputError(f"{str(out)!r} could not be written; is there room?")
+    say(f"{rows:,} rows written to {out}")
+
+
+@contextmanager
+def _show_users(users: int, *, quiet: bool) -> Iterator[OnBlock]:
+    """Show a bar on a terminal; elsewhere the remarks before and after are enough."""
+    if quiet or not on_terminal():
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only terminals need it
+    from rich.progress import Progress  # noqa: PLC0415 - only terminals need it
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("users", total=users)
+        yield lambda done: progress.update(bar, completed=done)

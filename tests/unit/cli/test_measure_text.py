@@ -1,0 +1,80 @@
+import pytest
+
+from plume.cli.measure_text import parse_measure
+from plume.errors import BoundError, MeasureError, RangeError
+from plume.mechanisms.count import count
+from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.sum import sum as sum_of
+from plume.mechanisms.users import users
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("count(3)", count(3)),
+        ("count(max_per_key=3)", count(3)),
+        ("  count( 3 )  ", count(3)),
+        ("count(3, name=searches)", count(3, name="searches")),
+        ("count(3) AS searches", count(3, name="searches")),
+        ("count(3) as 'all searches'", count(3, name="all searches")),
+        ('count(3) AS "first as last"', count(3, name="first as last")),
+        ("users", users()),
+        ("users()", users()),
+        ("users AS people", users(name="people")),
+        ("sum(seconds, 0, 60)", sum_of("seconds", 0, 60)),
+        ("sum(seconds, -1.5, 6e1)", sum_of("seconds", -1.5, 60.0)),
+        ("sum(column=seconds, low_total=0, high_total=60)", sum_of("seconds", 0, 60)),
+        ("sum('time on page', 0, 60, name='time')", sum_of("time on page", 0, 60, name="time")),
+        ("sum('x as y', 0, 60)", sum_of("x as y", 0, 60)),
+        (r"sum('a\d', 0, 60)", sum_of(r"a\d", 0, 60)),
+        ("sum(größe, 0, 60)", sum_of("größe", 0, 60)),
+        ("sum(ﬁeld, 0, 60)", sum_of("ﬁeld", 0, 60)),
+    ],
+)
+def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechanism) -> None:
+    assert parse_measure(text) == measure
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", "cannot be read"),
+        ("count(3", "cannot be read"),
+        ("sum(time on page, 0, 60)", r"quoted: sum\('my column', 0, 60\)"),
+        ("sum(from, 0, 60)", "quoted"),
+        ("(" * 100_000, "cannot be read"),
+        ("-" * 100_000 + "1", "cannot be read"),
+        ("count(" + "9" * 5000 + ")", "cannot be read"),
+        ("avg(seconds)", r"none Plume knows; write one of: count\(3\)"),
+        ("3", "none Plume knows"),
+        ("__import__('os').system('true')", "none Plume knows"),
+        ("count(3)(4)", "none Plume knows"),
+        ("count(1 + 2)", r"holds '1 \+ 2'; arguments are numbers"),
+        ("count(print('here'))", r"holds \"print\('here'\)\""),
+        ("sum(event.seconds, 0, 60)", "holds 'event.seconds'"),
+        ("count(*x)", r"holds '\*x'"),
+        ("count(None)", "holds 'None'"),
+        ("count", r"does not fit count\(max_per_key, name\); write count\(3\)"),
+        ("count(3, 4)", "does not fit"),
+        ("count(**x)", "does not fit"),
+        ("count(3, max_per_key=3)", "does not fit"),
+        ("count(3, name=a, name=b)", "does not fit"),
+        ("count(3, name=a) AS b", "does not fit"),
+        ("count(3, weight=2)", "does not fit"),
+        ("users(3)", r"does not fit users\(name\)"),
+        ("sum(seconds)", r"does not fit sum\(column, low_total, high_total, name\)"),
+    ],
+)
+def test_anything_else_is_refused_with_what_would_be_right(text: str, hint: str) -> None:
+    with pytest.raises(MeasureError, match=hint):
+        parse_measure(text)
+
+
+def test_a_limit_that_is_none_is_refused_by_the_measure_itself() -> None:
+    with pytest.raises(BoundError, match=r"max_per_key is 'many'; it must be a whole number"):
+        parse_measure("count(many)")
+
+
+def test_bounds_the_wrong_way_round_are_refused_by_the_measure_itself() -> None:
+    with pytest.raises(RangeError, match=r"the first must be below the second"):
+        parse_measure("sum(seconds, 60, 0)")

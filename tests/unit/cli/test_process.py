@@ -1,0 +1,101 @@
+"""What only a process of its own can show: codes, streams, signals and imports."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from plume.cli.progress import STAGES
+from plume.version import __version__
+
+PLUME = [sys.executable, "-m", "plume"]
+# A shell may start background jobs with interrupts ignored; here they must arrive.
+INTERRUPTIBLE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from plume.cli.main import main; main(sys.argv[1:])"
+)
+HEAVY = {"duckdb", "numpy", "pyarrow", "rich", "sqlglot", "mpmath", "pandas", "polars"}
+
+
+def plume(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*PLUME, *map(str, args)], capture_output=True, text=True, check=False)  # noqa: S603
+
+
+def test_results_and_remarks_go_their_own_ways(searches: Path, asked: list[str]) -> None:
+    run = plume("run", searches, *asked)
+    assert run.returncode == 0
+    assert run.stdout.startswith('"recipe","count"\n')
+    assert run.stderr.splitlines()[:4] == list(STAGES.values())
+
+
+def test_wrong_use_ends_with_2(searches: Path, asked: list[str]) -> None:
+    run = plume("run", searches, *asked, "--key", "recipie")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1
+
+
+def test_the_installed_command_is_the_same() -> None:
+    command = Path(sys.executable).with_name("plume")
+    assert subprocess.check_output([command, "--version"], text=True) == f"plume {__version__}\n"  # noqa: S603
+
+
+@pytest.mark.parametrize("args", [["--help"], ["run", "--help"], ["demo", "--help"]])
+def test_help_imports_nothing_heavy(args: list[str]) -> None:
+    code = f"import sys; from plume.cli.main import main; main({args}, standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert not HEAVY & set(run.stderr.split())
+
+
+def test_a_reader_who_leaves_early_hears_nothing(searches: Path, asked: list[str]) -> None:
+    run = subprocess.Popen(  # noqa: S603
+        [*PLUME, "run", str(searches), *asked, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert run.stdout is not None
+    run.stdout.close()
+    assert run.stderr is not None
+    assert run.stderr.read() == b""
+    run.stderr.close()
+    assert run.wait() == 1
+
+
+def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "made_up.parquet"
+    command = [sys.executable, "-c", INTERRUPTIBLE, "synth", "--users", "1e12", "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:  # noqa: S603
+        assert run.stderr is not None
+        assert run.stderr.readline() == "Making up 1,000,000,000,000 users\n"
+        run.send_signal(signal.SIGINT)
+        assert run.stderr.read() == "Error: interrupted.\n"
+    assert run.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_sees_stages_come_and_go(searches: Path, asked: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    run = subprocess.run(  # noqa: S603
+        [*PLUME, "run", str(searches), *asked],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        check=True,
+        env=os.environ | {"TERM": "xterm"},
+    )
+    os.close(theirs)
+    seen = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert list(STAGES.values())[-1] in seen
+    assert "differential privacy for every user_id" in seen
+    assert run.stdout.startswith(b'"recipe","count"\n')
+
+
+def test_a_dumb_terminal_gets_plain_lines(searches: Path, asked: list[str]) -> None:
+    ours, theirs = pty.openpty()
+    env = os.environ | {"TERM": "dumb"}
+    subprocess.run([*PLUME, "run", str(searches), *asked], stdout=subprocess.PIPE, stderr=theirs, check=True, env=env)  # noqa: S603
+    os.close(theirs)
+    seen = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert seen.splitlines()[:4] == list(STAGES.values())

@@ -1,0 +1,114 @@
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+
+from plume.cli.progress import STAGES
+
+Invoke = Callable[..., Result]
+
+
+def test_rows_go_to_standard_output_as_csv(run: Invoke) -> None:
+    result = run()
+    assert result.exit_code == 0
+    header, *rows = csv.reader(result.stdout.splitlines())
+    assert header == ["recipe", "count"]
+    assert [recipe for recipe, _ in rows] == ["'=1+1", "lasagna", "red\x1b[31m"]
+    assert all(abs(int(count) - 300) < 100 for _, count in rows)
+
+
+def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: Invoke) -> None:
+    stages, remarks = list(STAGES.values()), 2
+    lines = run().stderr.splitlines()
+    assert lines[:-remarks] == stages
+    assert lines[-2].startswith("(50, ")
+    assert "differential privacy for every user_id" in lines[-2]
+    assert lines[-1].startswith("noise (standard deviation): count ± ")
+
+
+def test_quiet_leaves_standard_error_empty(run: Invoke) -> None:
+    result = run("--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.startswith('"recipe","count"\n')
+
+
+def test_json_is_an_array_of_rows(run: Invoke) -> None:
+    rows = json.loads(run("--format", "json").stdout)
+    assert [row["recipe"] for row in rows] == ["=1+1", "lasagna", "red\x1b[31m"]
+    assert all(isinstance(row["count"], int) for row in rows)
+
+
+def test_a_table_escapes_what_could_command_the_terminal(run: Invoke) -> None:
+    header, *rows = run("--format", "table").stdout.splitlines()
+    assert header.split() == ["recipe", "count"]
+    assert rows[-1].split()[0] == r"red\x1b[31m"
+
+
+@pytest.mark.parametrize(("ending", "read"), [("parquet", pq.read_table), ("csv", pyarrow.csv.read_csv)])
+def test_out_writes_the_rows_to_a_file_and_none_to_standard_output(
+    run: Invoke, tmp_path: Path, ending: str, read: Callable[[Path], pa.Table]
+) -> None:
+    out = tmp_path / f"popular.{ending}"
+    result = run("--out", out)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert f"3 rows written to {out}" in result.stderr
+    assert read(out).column_names == ["recipe", "count"]
+    assert read(out).num_rows == 3
+
+
+def test_the_record_says_what_was_asked_and_spent(run: Invoke, tmp_path: Path) -> None:
+    record = tmp_path / "popular.json"
+    assert run("--record", record).exit_code == 0
+    kept = json.loads(record.read_text())
+    assert (kept["private"], kept["rows"], kept["guarantee"]["epsilon"]) == (True, 3, 50)
+    assert kept["query"]["keys"] == ["recipe"]
+
+
+def test_several_files_are_one_table(invoke: Invoke, searches: Path, asked: list[str], tmp_path: Path) -> None:
+    other = tmp_path / "more.parquet"
+    pq.write_table(pq.read_table(searches), other)
+    rows = json.loads(invoke("run", searches, other, *asked, "--format", "json").stdout)
+    assert all(abs(row["count"] - 600) < 100 for row in rows)
+
+
+def test_where_keeps_rows(run: Invoke) -> None:
+    rows = json.loads(run("--format", "json", "--where", "recipe = 'lasagna'").stdout)
+    assert [row["recipe"] for row in rows] == ["lasagna"]
+
+
+def test_public_keys_are_released_and_no_others(run: Invoke, tmp_path: Path) -> None:
+    public = tmp_path / "known.csv"
+    public.write_text("recipe\nlasagna\nramen\n")
+    rows = json.loads(run("--format", "json", "--public-keys", public).stdout)
+    assert [row["recipe"] for row in rows] == ["lasagna", "ramen"]
+
+
+def test_min_users_keeps_keys_out(run: Invoke) -> None:
+    assert run("--min-users", "5000").stdout == '"recipe","count"\n'
+
+
+def test_several_keys_and_measures_become_columns_in_their_order(run: Invoke, searches: Path) -> None:
+    more = ["--key", "seconds_text", "--measure", "sum(seconds, 0, 60) AS time", "--measure", "users"]
+    rows = pq.read_table(searches)
+    pq.write_table(rows.append_column("seconds_text", rows["seconds"].cast(pa.string())), searches)
+    header, *_ = run(*more).stdout.splitlines()
+    assert header == '"recipe","seconds_text","count","time","users"'
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
+def test_every_pipeline_answers_in_known_stages(run: Invoke, pipeline: str) -> None:
+    result = run("--pipeline", pipeline)
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[:4] == list(STAGES.values())
+
+
+def test_the_engine_takes_its_limits(run: Invoke, searches: Path, tmp_path: Path) -> None:
+    limits = ["--threads", "1", "--memory-limit", "500MB", "--temp-directory", tmp_path]
+    assert run(*limits).exit_code == 0
+    assert list(tmp_path.iterdir()) == [searches]
