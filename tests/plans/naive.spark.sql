@@ -12,17 +12,16 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user, kept
-SELECT *, count(*) OVER (PARTITION BY `user_id`) AS `keys_of_user`
-FROM `by_user_combined`;
+SELECT `user_id`, `key_1`, `key_2`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
 
 -- bounded_uncut
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       `keys_of_user` AS `keys_of_user`,
-       '' AS `key_order`
+       `keys_of_user` AS `keys_of_user`
 FROM `by_user`
-WHERE `keys_of_user` <= 64;
+WHERE (`keys_of_user` IS NULL);
 
 -- bounded_above_limit
 SELECT `user_id` AS `user_id`,
@@ -31,7 +30,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user`
-WHERE `keys_of_user` > 64;
+WHERE (NOT (`keys_of_user` IS NULL));
 
 -- bounded_few
 SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`, `key_order`
@@ -39,12 +38,19 @@ FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, 
       FROM `bounded_above_limit`)
 WHERE key_rank <= 64;
 
+-- bounded_cut
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       `keys_of_user` AS `keys_of_user`
+FROM `bounded_few`;
+
 -- bounded
-SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`, `key_order`
+SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`
 FROM `bounded_uncut`
 UNION ALL
-SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`, `key_order`
-FROM `bounded_few`;
+SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`
+FROM `bounded_cut`;
 
 -- weights
 SELECT `key_1` AS `key_1`,
@@ -79,8 +85,8 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `selected_rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user_again, kept
-SELECT *, count(*) OVER (PARTITION BY `user_id`) AS `keys_of_user`
-FROM `by_user_again_combined`;
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_again_combined`);
 
 -- safe_uncut
 SELECT `user_id` AS `user_id`,
@@ -88,10 +94,9 @@ SELECT `user_id` AS `user_id`,
        `key_2` AS `key_2`,
        `measure_1_raw_records` AS `measure_1_raw_records`,
        `measure_3_raw_total` AS `measure_3_raw_total`,
-       `keys_of_user` AS `keys_of_user`,
-       '' AS `key_order`
+       `keys_of_user` AS `keys_of_user`
 FROM `by_user_again`
-WHERE `keys_of_user` <= 64;
+WHERE (`keys_of_user` IS NULL);
 
 -- safe_above_limit
 SELECT `user_id` AS `user_id`,
@@ -102,7 +107,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user_again`
-WHERE `keys_of_user` > 64;
+WHERE (NOT (`keys_of_user` IS NULL));
 
 -- safe_few
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
@@ -110,12 +115,21 @@ FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, 
       FROM `safe_above_limit`)
 WHERE key_rank <= 64;
 
+-- safe_cut
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`
+FROM `safe_few`;
+
 -- safe
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`
 FROM `safe_uncut`
 UNION ALL
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
-FROM `safe_few`;
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`
+FROM `safe_cut`;
 
 -- contributions
 SELECT `key_1` AS `key_1`,

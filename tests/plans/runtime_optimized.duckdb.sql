@@ -16,11 +16,12 @@ GROUP BY "user_id", "key_1", "key_2";
 -- by_user_users, kept
 SELECT "user_id", count(*) AS "keys_of_user"
 FROM "by_user_combined"
-GROUP BY "user_id";
+GROUP BY "user_id"
+HAVING count(*) > 64;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
-FROM "by_user_combined" JOIN "by_user_users" USING ("user_id");
+FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 
 -- bounded_uncut
 SELECT "user_id" AS "user_id",
@@ -28,10 +29,9 @@ SELECT "user_id" AS "user_id",
        "key_2" AS "key_2",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
-       "keys_of_user" AS "keys_of_user",
-       '' AS "key_order"
+       "keys_of_user" AS "keys_of_user"
 FROM "by_user"
-WHERE "keys_of_user" <= 64;
+WHERE ("keys_of_user" IS NULL);
 
 -- bounded_above_limit
 SELECT "user_id" AS "user_id",
@@ -42,7 +42,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST(length(CAST("key_2" AS VARCHAR)) AS VARCHAR), ':', CAST("key_2" AS VARCHAR))) AS "key_order"
 FROM "by_user"
-WHERE "keys_of_user" > 64;
+WHERE (NOT ("keys_of_user" IS NULL));
 
 -- bounded_few
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
@@ -50,12 +50,21 @@ FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", 
       FROM "bounded_above_limit")
 WHERE key_rank <= 64;
 
+-- bounded_cut
+SELECT "user_id" AS "user_id",
+       "key_1" AS "key_1",
+       "key_2" AS "key_2",
+       "measure_1_raw_records" AS "measure_1_raw_records",
+       "measure_3_raw_total" AS "measure_3_raw_total",
+       "keys_of_user" AS "keys_of_user"
+FROM "bounded_few";
+
 -- bounded
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
 FROM "bounded_uncut"
 UNION ALL
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
-FROM "bounded_few";
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
+FROM "bounded_cut";
 
 -- contributions
 SELECT "key_1" AS "key_1",

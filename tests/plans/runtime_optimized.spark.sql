@@ -14,8 +14,8 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user, kept
-SELECT *, count(*) OVER (PARTITION BY `user_id`) AS `keys_of_user`
-FROM `by_user_combined`;
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
 
 -- bounded_uncut
 SELECT `user_id` AS `user_id`,
@@ -23,10 +23,9 @@ SELECT `user_id` AS `user_id`,
        `key_2` AS `key_2`,
        `measure_1_raw_records` AS `measure_1_raw_records`,
        `measure_3_raw_total` AS `measure_3_raw_total`,
-       `keys_of_user` AS `keys_of_user`,
-       '' AS `key_order`
+       `keys_of_user` AS `keys_of_user`
 FROM `by_user`
-WHERE `keys_of_user` <= 64;
+WHERE (`keys_of_user` IS NULL);
 
 -- bounded_above_limit
 SELECT `user_id` AS `user_id`,
@@ -37,7 +36,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user`
-WHERE `keys_of_user` > 64;
+WHERE (NOT (`keys_of_user` IS NULL));
 
 -- bounded_few
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
@@ -45,12 +44,21 @@ FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, 
       FROM `bounded_above_limit`)
 WHERE key_rank <= 64;
 
+-- bounded_cut
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `key_2` AS `key_2`,
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`
+FROM `bounded_few`;
+
 -- bounded
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`
 FROM `bounded_uncut`
 UNION ALL
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
-FROM `bounded_few`;
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`
+FROM `bounded_cut`;
 
 -- contributions
 SELECT `key_1` AS `key_1`,

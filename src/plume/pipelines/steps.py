@@ -60,10 +60,10 @@ def rows(asked: CalibratedQuery) -> Map:
 
 
 def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", measured: bool = True) -> CountKeys:
-    """D_0: one row per user and key, gathered by user, each knowing how many keys its user has."""
+    """D_0: one row per user and key, gathered by user, each knowing if its user is above the limit."""
     aggregates = tuple(pair for measure in asked.measures for pair in _raw(asked, measure)) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
-    return CountKeys(name, combined, USER, KEYS_OF_USER)
+    return CountKeys(name, combined, USER, KEYS_OF_USER, above=asked.query.max_keys_per_user)
 
 
 def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[str, Aggregate]]:
@@ -71,21 +71,19 @@ def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[s
         yield measure.raw[name], rename(aggregate, asked.values)
 
 
-def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
+def uncut(source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
-    return _split(asked, source, Comparator.AT_MOST, name)
+    return Map(name, source, _as_they_are(source), where=IsNull(Column(KEYS_OF_USER)))
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
-    return _split(asked, source, Comparator.GREATER, name)
-
-
-def _split(asked: CalibratedQuery, source: CountKeys, comparator: Comparator, name: str) -> Map:
-    split = Compare(Column(KEYS_OF_USER), comparator, Literal(asked.query.max_keys_per_user))
     order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
-    rank = order if comparator is Comparator.GREATER else Literal("")
-    return Map(name, source, (*((column, Column(column)) for column in source.columns), (KEY_ORDER, rank)), where=split)
+    return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=Not(IsNull(Column(KEYS_OF_USER))))
+
+
+def _as_they_are(source: Node) -> Named:
+    return tuple((column, Column(column)) for column in source.columns)
 
 
 def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
@@ -95,9 +93,9 @@ def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
 
 def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
     """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
-    within = uncut(asked, source, name=f"{name}_uncut")
-    above = above_limit(asked, source, name=f"{name}_above_limit")
-    return Append(name, (within, keep_few(asked, above, name=f"{name}_few")))
+    few = keep_few(asked, above_limit(asked, source, name=f"{name}_above_limit"), name=f"{name}_few")
+    cut = Map(f"{name}_cut", few, _as_they_are(source))
+    return Append(name, (uncut(source, name=f"{name}_uncut"), cut))
 
 
 def restrict(asked: CalibratedQuery, source: Node, selected: Node, lookup: Lookup) -> KeepSelected:

@@ -93,12 +93,13 @@ class Combine:
 
 @dataclass(frozen=True)
 class CountKeys:
-    """Each row learns how many keys its user has."""
+    """Each row learns how many keys its user has, if more than `above`; the others, most users by far, have NULL there."""
 
     name: str
     source: "Node"
     user: str
     column: str
+    above: int
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ few keys and those with many, since the split by degree treats them apart and no
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from plume.plan.expressions import (
     Aggregate,
@@ -14,8 +15,10 @@ from plume.plan.expressions import (
     Compare,
     Count,
     Expression,
+    IsNull,
     Literal,
     Max,
+    Not,
     columns_of,
 )
 from plume.plan.nodes import (
@@ -109,7 +112,8 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             whole = Reach(rows.presence.most, rows.presence.most)
             return replace(rows, presence=whole, columns=dict.fromkeys(node.columns, whole))
         case KeepFew():
-            return _limited(reach(node.source), few=node.limit, many=node.limit)
+            rows = reach(node.source)
+            return _limited(rows, few=node.limit, many=node.limit, split=rows.presence.split)
         case KeepSelected():
             rows = reach(node.source)
             return replace(rows, presence=NOTHING) if _selected_from(node.selected, node.source) else rows
@@ -126,10 +130,10 @@ def _reach_of_map(node: Map) -> Rows:
 def _filtered(node: Map, rows: Rows) -> Rows:
     """Apply the two filters that mean something here; any other filter depends on a user's own row alone."""
     match node.where:
-        case Compare(Column(column), comparator, Literal(int(limit))) if split := _splits(node.source, column):
-            few, many = (limit, 0) if comparator is Comparator.AT_MOST else (0, math.inf)
-            kept = _limited(rows, few=few, many=many)
-            return replace(kept, presence=replace(kept.presence, split=split))
+        case IsNull(Column(column)) if _counts(node.source, column):
+            return _limited(rows, few=node.source.above, many=0, split=node.source.name)
+        case Not(IsNull(Column(column))) if _counts(node.source, column):
+            return _limited(rows, few=0, many=math.inf, split=node.source.name)
         case Compare(Column(mark), Comparator.EQUAL, Literal(1)) if _marks_public_rows(node.source, mark):
             return replace(rows, presence=NOTHING)
         case _ if rows.owned or node.where is None:
@@ -138,14 +142,15 @@ def _filtered(node: Map, rows: Rows) -> Rows:
             return replace(rows, presence=ANYTHING)
 
 
-def _splits(node: Node, column: str) -> str | None:
-    return node.name if isinstance(node, CountKeys) and node.column == column else None
+def _counts(node: Node, column: str) -> TypeGuard[CountKeys]:
+    return isinstance(node, CountKeys) and node.column == column
 
 
-def _limited(rows: Rows, *, few: float, many: float) -> Rows:
+def _limited(rows: Rows, *, few: float, many: float, split: str | None) -> Rows:
+    """Limit how many rows a user has, which limits the keys they reach if each row is another key."""
     if not rows.one_per_key:
         return rows
-    limited = Reach(min(rows.presence.few, few), min(rows.presence.many, many), rows.presence.split)
+    limited = Reach(min(rows.presence.few, few), min(rows.presence.many, many), split)
     return replace(rows, presence=limited, columns=dict.fromkeys(rows.columns, limited))
 
 

@@ -107,12 +107,16 @@ def _gathered(step: Combine, dialect: Dialect) -> str:
 
 
 def _print_count_keys(step: CountKeys, dialect: Dialect) -> str:
-    source, user, column = _name(step.source, dialect), identifier(step.user, dialect), identifier(step.column, dialect)
+    source, user, column = (identifier(name, dialect) for name in (step.source.name, step.user, step.column))
     if dialect is SPARK:
-        return f"SELECT *, count(*) OVER (PARTITION BY {user}) AS {column}\nFROM {source}"
+        counted = f"SELECT *, count(*) OVER (PARTITION BY {user}) AS keys_counted FROM {source}"
+        kept = _names(step.source.columns, dialect)
+        return (
+            f"SELECT {kept}, CASE WHEN keys_counted > {step.above} THEN keys_counted END AS {column}\nFROM ({counted})"
+        )
     # DuckDB groups and joins in half the time its window takes.
     columns = _names(step.columns, dialect)
-    return f"SELECT {columns}\nFROM {source} JOIN {identifier(_users(step), dialect)} USING ({user})"
+    return f"SELECT {columns}\nFROM {source} LEFT JOIN {identifier(_users(step), dialect)} USING ({user})"
 
 
 def _users(step: CountKeys) -> str:
@@ -121,7 +125,8 @@ def _users(step: CountKeys) -> str:
 
 def _print_users(step: CountKeys, dialect: Dialect) -> str:
     user, column = identifier(step.user, dialect), identifier(step.column, dialect)
-    return f"SELECT {user}, count(*) AS {column}\nFROM {_name(step.source, dialect)}\nGROUP BY {user}"
+    counted = f"SELECT {user}, count(*) AS {column}\nFROM {_name(step.source, dialect)}\nGROUP BY {user}"
+    return f"{counted}\nHAVING count(*) > {step.above}"
 
 
 def _print_keep_few(step: KeepFew, dialect: Dialect) -> str:

@@ -21,11 +21,14 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ColumnType:
-    """The type of a column: its kind, its name in the engine, and whether floating-point numbers are anywhere inside."""
+    """The type of a column: its kind, its name in the engine, and whether equal values are the same in every respect.
+
+    Numbers with a floating point are not (0.0 equals -0.0), nor is anything that holds them, nor are intervals (a month equals 30 days).
+    """
 
     kind: Kind
     engine_name: str
-    has_floats: bool = False
+    exact: bool = True
 
 
 Schema = Mapping[str, ColumnType]

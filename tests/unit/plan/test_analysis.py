@@ -10,7 +10,7 @@ BY_USER = Combine("by_user", TABLE, ("user_id", "key_1"), (), gather=("user_id",
 
 
 def test_steps_come_after_what_they_read_and_once() -> None:
-    both = Append("both", (BY_USER, CountKeys("counted", BY_USER, "user_id", "keys")))
+    both = Append("both", (BY_USER, CountKeys("counted", BY_USER, "user_id", "keys", above=3)))
     assert [step.name for step in steps(both)] == ["table", "by_user", "counted", "both"]
 
 
@@ -21,7 +21,9 @@ def test_two_steps_of_one_name_are_refused() -> None:
 
 
 def test_a_step_read_by_two_is_read_twice() -> None:
-    assert read_twice(Append("both", (BY_USER, CountKeys("counted", BY_USER, "user_id", "keys")))) == {"by_user"}
+    assert read_twice(Append("both", (BY_USER, CountKeys("counted", BY_USER, "user_id", "keys", above=3)))) == {
+        "by_user"
+    }
 
 
 def test_what_is_gathered_by_user_is_not_shuffled_again_to_bound_users() -> None:

@@ -11,7 +11,7 @@ from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import Column, Comparator, Compare, Literal
-from plume.plan.nodes import Append, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
+from plume.plan.nodes import Append, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 from plume.plan.nodes import sources as sources_of
 from plume.plan.reach import releases_only_noise, unpaid_noisers
 from strategies import Asked, asked
@@ -65,6 +65,10 @@ def twice_the_limit(node: KeepFew) -> Node:
     return replace(node, limit=2 * node.limit)
 
 
+def wider_split(node: CountKeys) -> Node:
+    return replace(node, above=2 * node.above)
+
+
 def without_filter(node: Map) -> Node:
     return replace(node, where=None)
 
@@ -74,6 +78,7 @@ BROKEN = {
     "plume without its second bounding": ("plume", "safe", skip, "release"),
     "plume with a second bounding twice as wide": ("plume", "safe", twice_the_limit, "release"),
     "plume with users above the limit left uncut": ("plume", "uncut", without_filter, "release"),
+    "plume whose uncut users may have twice as many keys": ("plume", "by_user", wider_split, "selected_keys"),
     "plume that counts cut users in both phases": ("plume", "above_limit", without_filter, "release"),
     "plume that releases keys nobody selected": ("plume", "exact", without_filter, "release"),
     "naive without its second bounding": ("naive", "safe_few", skip, "release"),
@@ -122,9 +127,10 @@ def test_dropping_the_dummy_rows_is_seen(question: CalibratedQuery) -> None:
 def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: CalibratedQuery) -> None:
     rows = steps.rows(question)
     one, other = (steps.by_user(question, rows, name=name) for name in ("one", "other"))
-    few = steps.uncut(question, one, name="few_in_one")
+    few = steps.uncut(one, name="few_in_one")
     many = steps.keep_few(question, steps.above_limit(question, other, name="many_in_other"), name="cut")
-    both = Append("both", (few, many))
+    cut = Map("same_columns", many, tuple((column, Column(column)) for column in few.columns))
+    both = Append("both", (few, cut))
     assert question.selection is not None
     weights = Map("weights", both, (*steps.keys(question), *steps.weight(question.selection)))
     keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
