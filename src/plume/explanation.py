@@ -1,16 +1,19 @@
 """How a query is answered, as something to read and something to keep: made from the query alone, never from data."""
 
 from dataclasses import dataclass, fields
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 from plume.errors import UsageError
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.plan.analysis import costs, shuffles
+from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
-from plume.plan.dialect import DUCKDB, SPARK
 from plume.privacy.cost import Cost, total
 
+_DIGITS = 4
 _DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
 
 
@@ -113,9 +116,15 @@ def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
     spent, user = explanation.spent, explanation.asked.query.user
     return (
-        f"({float(spent.epsilon):.4g}, {spent.delta:.3g})-differential privacy for every {user}: "
+        f"({_at_most(spent.epsilon)}, {_at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
+
+
+def _at_most(spent: float | Fraction) -> str:
+    """Round up, from the digits the caller would write: a guarantee must not sound better than it is."""
+    written = Decimal(repr(float(spent)))
+    return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(written)):.{_DIGITS}g}"
 
 
 def _section(title: str, lines: list[str]) -> str:

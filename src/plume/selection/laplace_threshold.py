@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from plume.noise.entropy import Entropy
 from plume.noise.laplace import DiscreteLaplace
 from plume.plan.expressions import Expression, Literal
+from plume.privacy.calibration import laplace_for
 from plume.privacy.cost import Cost, laplace_cost
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
@@ -69,11 +70,11 @@ def laplace_threshold(
     Keys with fewer than `min_users` users are left out by lowering every count by `min_users - 1`, which keeps its sensitivity,
     and raising the threshold with it: a plain extra test on the exact count would show when it is passed (algorithms 1.8).
     """
-    scale = max_keys_per_user / epsilon
+    noise = laplace_for(1, max_keys_per_user=max_keys_per_user, epsilon=epsilon)
     return LaplaceThreshold(
         max_keys_per_user,
-        DiscreteLaplace(scale),
-        threshold=_threshold(max_keys_per_user, scale, delta) + min_users - 1,
+        noise,
+        threshold=_threshold(max_keys_per_user, noise.scale, delta) + min_users - 1,
         min_users=min_users,
     )
 

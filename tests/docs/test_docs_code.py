@@ -1,0 +1,80 @@
+"""Every page keeps its word: code runs, links lead somewhere, and files that are named are there."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from docs.pages import PAGES, README, ROOT, alike, python_blocks, run_page
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`")
+NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
+IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
+
+
+def name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def links(page: Path) -> Iterator[tuple[Path, str]]:
+    """Pair each file a page links to with the heading it links to."""
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in link:
+            target, _, heading = link.partition("#")
+            yield (page.parent / target if target else page), heading
+
+
+def headings(page: Path) -> set[str]:
+    """Write a page's headings as they stand in links."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.replace("*", "")).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != README and python_blocks(page)], ids=name)
+def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
+    for shown in run_page(page)[1]:
+        if shown.within:
+            assert alike(shown.block.code, shown.printed, within=shown.within)
+        else:
+            assert shown.block.code == shown.printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    lost = [
+        f"{name(page)} -> {target}#{heading}"
+        for target, heading in links(page)
+        if not target.exists() or (heading and heading not in headings(target))
+    ]
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_are_named_are_there(page: Path) -> None:
+    named = NAMED_FILE.findall(page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_what_is_said_to_be_in_a_module_is_in_it(page: Path) -> None:
+    said = [
+        (path, word)
+        for path, words in NAMED_CONTENT.findall(page.read_text(encoding="utf-8"))
+        for word in re.findall(r"\w+", words)
+    ]
+    missing = [(path, word) for path, word in said if not re.search(rf"\b{word}\b", (ROOT / path).read_text())]
+    assert missing == []
+
+
+def test_every_page_can_be_reached_from_the_index() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {target.resolve() for target, _ in links(index)} | {index}
+    assert [name(page) for page in (ROOT / "docs").rglob("*.md") if page not in linked] == []
+
+
+def test_pages_that_the_code_names_are_there() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
+    named = {page for source in sources for page in IN_SOURCE.findall(source)}
+    assert sorted(page for page in named if not (ROOT / page).exists()) == []

@@ -1,0 +1,41 @@
+"""The examples run without arguments and print a release."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from docs.pages import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+def printed_by(example: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    runpy.run_path(str(example), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_an_example_prints_a_release(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed_by(example, capsys)
+    assert any("-differential privacy for every " in line for line in lines)
+    assert any(line.startswith("noise (standard deviation): ") for line in lines)
+
+
+def test_recipes_leaves_misspellings_out(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed_by(ROOT / "examples" / "recipes.py", capsys)
+    assert lines[0].split() == ["recipe", "searches", "people"]
+    # Each of the 60 recipes is 12 scales of the noise above the threshold, and each misspelling as far below: two may stray.
+    released = int(lines[-1].split(", ")[1].split()[0])
+    assert 58 <= released <= 62
+
+
+def test_website_time_shows_every_page_with_its_order_of_magnitude(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed_by(ROOT / "examples" / "website_time.py", capsys)
+    rows = {cells[0]: [float(cell) for cell in cells[1:]] for cells in map(str.split, lines[1:5])}
+    assert lines[0].split() == ["page", "visitors", "visits", "seconds_sum"]
+    assert sorted(rows) == ["help", "home", "imprint", "search"]
+    # 25 standard deviations of the noise; Laplace noise is that far off with a probability below 1e-15.
+    assert rows["home"][0] == pytest.approx(5_000, abs=320)
+    assert rows["imprint"][0] == pytest.approx(0, abs=320)
+    assert rows["help"][1] == pytest.approx(3_333, abs=960)

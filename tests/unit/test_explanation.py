@@ -1,0 +1,64 @@
+import json
+import math
+
+import pytest
+
+import plume
+from plume.errors import RangeError, UsageError
+
+
+def query(epsilon: float = 1.1, **changes) -> plume.Query:
+    settings = {
+        "user": "user_id",
+        "keys": "recipe",
+        "measures": [plume.count(max_per_key=3), plume.sum("seconds", 0, 60)],
+        "max_keys_per_user": 64,
+        "budget": plume.Budget(epsilon=epsilon, delta=1e-5),
+    }
+    return plume.Query(**(settings | changes))
+
+
+def test_an_explanation_names_threshold_noise_and_spending() -> None:
+    text = str(plume.explain(query(epsilon=math.log(3))))
+    assert "reach 1747" in text
+    assert "count: discrete Laplace, standard deviation 988.6" in text
+    assert "selection: epsilon 0.5493, delta 9.97e-06" in text
+    assert "plume: 3 shuffles" in text
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "stated"), [(1.1, "(1.1,"), (1.10004, "(1.101,"), (0.3, "(0.3,"), (1 / 3, "(0.3334,")]
+)
+def test_the_guarantee_is_rounded_up(epsilon: float, stated: str) -> None:
+    assert stated in str(plume.explain(query(epsilon)))
+
+
+def test_the_record_is_plain_json_with_the_exact_figures() -> None:
+    record = json.loads(json.dumps(plume.explain(query(1.10004)).record()))
+    assert record["guarantee"]["epsilon"] == 1.10004
+    assert record["guarantee"]["delta"] <= 1e-5
+    assert [spent["part"] for spent in record["spent"]] == ["selection", "count", "seconds_sum"]
+    assert [noise["measure"] for noise in record["noise"]] == ["count", "seconds_sum"]
+    assert record["query"]["measures"][0] == {"type": "CountRecords", "max_per_key": 3, "name": "count"}
+
+
+def test_sql_is_printed_in_both_dialects_without_a_secret() -> None:
+    explanation = plume.explain(query())
+    assert 'FROM "input"' in explanation.sql()
+    assert "FROM `input`" in explanation.sql("spark")
+    assert "'{salt}'" in explanation.sql()
+
+
+def test_an_unknown_dialect_is_refused() -> None:
+    with pytest.raises(UsageError, match="dialect is 'oracle'; it must be one of duckdb, spark"):
+        plume.explain(query()).sql("oracle")
+
+
+def test_an_unknown_pipeline_is_refused() -> None:
+    with pytest.raises(UsageError, match="pipeline is 'fast'; it must be one of plume, naive, runtime_optimized"):
+        plume.explain(query(), pipeline="fast")
+
+
+def test_noise_too_wide_for_selection_is_refused_like_that_of_measures() -> None:
+    with pytest.raises(RangeError, match="raise epsilon or lower max_keys_per_user"):
+        plume.explain(query(epsilon=1e-9, max_keys_per_user=10**6, measures=[plume.users()]))
