@@ -15,7 +15,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine" in metafunc.fixturenames:
-        metafunc.parametrize("engine", metafunc.config.getoption("--engines").split(","), indirect=True, scope="session")
+        metafunc.parametrize(
+            "engine", metafunc.config.getoption("--engines").split(","), indirect=True, scope="session"
+        )
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ class SeededEntropy:
     private = False
 
     def __init__(self, seed: int) -> None:
-        self._generator = np.random.Philox(seed)  # noqa: TID251
+        self._generator = np.random.Philox(seed)
 
     def words(self, size: int) -> NDArray[np.uint64]:
         return self._generator.random_raw(size)

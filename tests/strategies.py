@@ -5,14 +5,29 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+
+import plume
 from reference import measures as reference
 from reference.pipelines import Record
 
-import plume
-
 # Thresholds from 2 to about 5 at these budgets: small tables have both kept and dropped keys.
 EPSILONS = (3.0, 6.0, 20.0, 200.0)
-HOSTILE = (0.0, -0.0, 0.5, -1.5, 3.25, 1e-300, 1e300, -1e308, 2.0**52, -(2.0**63), float("inf"), float("-inf"), float("nan"), None)
+HOSTILE = (
+    0.0,
+    -0.0,
+    0.5,
+    -1.5,
+    3.25,
+    1e-300,
+    1e300,
+    -1e308,
+    2.0**52,
+    -(2.0**63),
+    float("inf"),
+    float("-inf"),
+    float("nan"),
+    None,
+)
 
 KEYS = ("a", "b", "c", "d", "e", "ä:1", "1:ä")
 
@@ -21,7 +36,9 @@ keys = st.sampled_from([*KEYS, *KEYS[:3], None])
 values = st.one_of(st.sampled_from(HOSTILE), st.floats(-100, 100))
 rows = st.tuples(users, keys, st.sampled_from([0, 0, 0, 1, 2]), values)
 # Hypothesis favours short lists, on which nothing is ever cut or selected; most tables must be long enough to matter.
-tables = st.one_of(st.lists(rows, max_size=10), *[st.lists(rows, min_size=size, max_size=90) for size in (30, 45, 60, 75)])
+tables = st.one_of(
+    st.lists(rows, max_size=10), *[st.lists(rows, min_size=size, max_size=90) for size in (30, 45, 60, 75)]
+)
 
 
 @dataclass(frozen=True)

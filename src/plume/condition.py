@@ -4,11 +4,13 @@ Columns and constants are compared, tested for NULL, membership or a pattern, an
 functions: each of them can raise on some row, and an error that depends on data is a leak.
 """
 
+import math
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
-from sqlglot import errors as sqlglot_errors
 from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
 
 from plume.errors import ConditionError
 from plume.plan.expressions import (
@@ -33,6 +35,15 @@ _COMPARATORS = {
     exp.GT: Comparator.GREATER,
     exp.GTE: Comparator.AT_LEAST,
 }
+_MOMENTS = {
+    exp.DataType.Type.DATE: date,
+    exp.DataType.Type.TIMESTAMP: datetime,
+    exp.DataType.Type.TIMESTAMPNTZ: datetime,
+}
+# All that the parser may note about a part of a condition; `negate` is its way to say NOT LIKE.
+_PARTS = frozenset({"this", "expression", "expressions", "low", "high", "to", "negate", "quoted", "is_string"})
+_DEEPEST = 50
+_LONGEST_QUOTE = 200
 _ALLOWED = (
     "a condition compares columns with constants (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL), joined by AND, OR and NOT, "
     "such as \"seconds > 3 AND country IN ('DE', 'FR')\""
@@ -45,13 +56,24 @@ def parse_condition(text: str) -> Expression:
     >>> parse_condition("seconds > 3")
     Compare(left=Column(name='seconds'), comparator=<Comparator.GREATER: '>'>, right=Literal(value=3))
     """
-    try:
-        tree = parse_one(text, dialect="duckdb")
-    except (sqlglot_errors.SqlglotError, RecursionError):
-        tree = None
-    if tree is None:
-        raise ConditionError(f"where = {text!r} cannot be read as a condition; {_ALLOWED}.")
-    return _condition(tree)
+    if not isinstance(text, str):
+        raise ConditionError(f"where is {text!r}; it must be text: {_ALLOWED}.")
+    condition: Expression | None = None
+    with suppress(SqlglotError, RecursionError, UnicodeEncodeError):
+        text.encode()
+        tree = parse_one(text, dialect="duckdb", into=exp.Condition)
+        _refuse_unknown_parts(tree)
+        condition = _condition(tree)
+    if condition is None or _depth(condition) > _DEEPEST:
+        raise ConditionError(f"where = {_shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
+    return condition
+
+
+def _refuse_unknown_parts(tree: Any) -> None:
+    """Refuse what a parser notes beside the parts we read, since leaving it out would change the meaning."""
+    for part in tree.walk():
+        if any(value and name not in _PARTS for name, value in part.args.items()):
+            raise _refusal(part)
 
 
 def _condition(tree: Any) -> Expression:  # noqa: C901 - one case per form of the grammar
@@ -59,9 +81,9 @@ def _condition(tree: Any) -> Expression:  # noqa: C901 - one case per form of th
         case exp.Paren():
             return _condition(tree.this)
         case exp.And():
-            return AllOf((_condition(tree.left), _condition(tree.right)))
+            return AllOf(tuple(_condition(part) for part in tree.flatten()))
         case exp.Or():
-            return AnyOf((_condition(tree.left), _condition(tree.right)))
+            return AnyOf(tuple(_condition(part) for part in tree.flatten()))
         case exp.Not():
             return Not(_condition(tree.this))
         case exp.Is() if isinstance(tree.expression, exp.Null):
@@ -72,14 +94,22 @@ def _condition(tree: Any) -> Expression:  # noqa: C901 - one case per form of th
             value = _column(tree.this)
             low, high = _literal(tree.args["low"]), _literal(tree.args["high"])
             return AllOf((Compare(value, Comparator.AT_LEAST, low), Compare(value, Comparator.AT_MOST, high)))
-        case exp.Like() if not tree.args.get("escape"):
-            return Like(_column(tree.this), _literal(tree.expression))
+        case exp.Like() if tree.expression.is_string:
+            like = Like(_column(tree.this), _literal(tree.expression))
+            return Not(like) if tree.args.get("negate") else like
         case exp.Column():
             return Compare(_column(tree), Comparator.EQUAL, Literal(value=True))
         case _ if type(tree) in _COMPARATORS:
-            return Compare(_operand(tree.left), _COMPARATORS[type(tree)], _operand(tree.right))
+            return _comparison(tree)
         case _:
             raise _refusal(tree)
+
+
+def _comparison(tree: Any) -> Compare:
+    left, right = _operand(tree.left), _operand(tree.right)
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        raise _refusal(tree)
+    return Compare(left, _COMPARATORS[type(tree)], right)
 
 
 def _operand(tree: Any) -> Column | Literal:
@@ -87,7 +117,7 @@ def _operand(tree: Any) -> Column | Literal:
 
 
 def _column(tree: Any) -> Column:
-    if isinstance(tree, exp.Column) and not tree.table and isinstance(tree.this, exp.Identifier):
+    if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
         return Column(tree.name)
     raise _refusal(tree)
 
@@ -96,9 +126,9 @@ def _literal(tree: Any) -> Literal:
     match tree:
         case exp.Boolean():
             return Literal(bool(tree.this))
-        case exp.Literal(is_string=True):
+        case exp.Literal(is_string=True) if "\0" not in tree.this:
             return Literal(str(tree.this))
-        case exp.Literal():
+        case exp.Literal(is_string=False):
             return Literal(_number(tree, str(tree.this)))
         case exp.Neg(this=exp.Literal(is_string=False)):
             return Literal(_number(tree, "-" + str(tree.this.this)))
@@ -109,29 +139,43 @@ def _literal(tree: Any) -> Literal:
 
 
 def _number(tree: Any, text: str) -> int | float:
-    try:
+    """Read a number that engines hold as 64-bit integer or finite double."""
+    with suppress(ValueError):
         whole = int(text)
-    except ValueError:
-        return float(text)
-    if abs(whole) >= 2**63:
+        if -(2**63) <= whole < 2**63:
+            return whole
         raise _refusal(tree)
-    return whole
+    if not math.isfinite(float(text)):
+        raise _refusal(tree)
+    return float(text)
 
 
 def _moment(tree: Any) -> date:
     """Read DATE '...' and TIMESTAMP '...' here, so that a wrong one is refused before any row is seen."""
-    readers = {exp.DataType.Type.DATE: date, exp.DataType.Type.TIMESTAMP: datetime}
-    reader = readers.get(tree.to.this)
-    try:
-        return reader.fromisoformat(tree.this.this) if reader else _refuse(tree)
-    except ValueError:
-        reader = None
-    raise _refusal(tree)
+    reader = _MOMENTS.get(tree.to.this)
+    moment: date | None = None
+    with suppress(ValueError):
+        moment = reader.fromisoformat(tree.this.this) if reader else None
+    if moment is None or getattr(moment, "tzinfo", None):
+        raise _refusal(tree)
+    return moment
 
 
-def _refuse(tree: Any) -> date:
-    raise _refusal(tree)
+def _depth(condition: Expression) -> int:
+    match condition:
+        case AllOf(parts) | AnyOf(parts):
+            return 1 + max(map(_depth, parts))
+        case Not(of):
+            return 1 + _depth(of)
+        case _:
+            return 1
 
 
 def _refusal(tree: Any) -> ConditionError:
-    return ConditionError(f"where holds {tree.sql(dialect='duckdb')!r}, which is not allowed; {_ALLOWED}.")
+    return ConditionError(
+        f"where holds {_shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}."
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

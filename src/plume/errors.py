@@ -10,6 +10,7 @@ PlumeError
 │   ├── PublicKeysError     the list of public keys
 │   ├── ColumnNotFound      a column the table does not have
 │   ├── ColumnTypeError     a column of a type that does not fit its use
+│   ├── SettingError        a setting of an engine
 │   ├── InputError          data that cannot be opened or is of no known kind
 │   └── OutputError         a result that cannot be written
 ├── BudgetExceeded        a plan that would spend more than it may
@@ -61,6 +62,10 @@ class ColumnTypeError(UsageError):
     """A column whose type does not fit its use."""
 
 
+class SettingError(UsageError):
+    """A setting that an engine does not take."""
+
+
 class InputError(UsageError):
     """Data that cannot be opened, or is of no kind Plume knows."""
 
@@ -86,3 +91,12 @@ class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}. This is a bug in Plume: please report it as SECURITY.md says.")
+
+
+def printable(text: str) -> str:
+    r"""Escape all characters that could command a terminal; names of columns and files are strangers' words.
+
+    >>> printable("red\x1b[31m")
+    'red\\x1b[31m'
+    """
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,6 +1,7 @@
 """What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +14,7 @@ from plume.mechanisms.mechanism import Mechanism
 from plume.plan.expressions import Expression
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import share
+from plume.selection.public_keys import check_public_keys
 
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
@@ -49,9 +51,9 @@ class Query:
     """Keys with fewer users are never released, whatever the noise says."""
 
     def __post_init__(self) -> None:
-        _set(self, "keys", _names(self.keys, "keys"))
+        _refuse_bad_name("user", self.user)
+        _set(self, "keys", _names(self.keys))
         _set(self, "measures", _measures(self.measures))
-        _names(self.user, "user")
         _refuse_bad_bound("max_keys_per_user", self.max_keys_per_user)
         _refuse_bad_bound("min_users", self.min_users)
         _refuse_equal_names(self)
@@ -85,20 +87,43 @@ def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)
 
 
-def _names(given: Any, what: str) -> tuple[str, ...]:
+def _names(given: Any) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
-    if not names or not all(isinstance(name, str) and name and "\0" not in name for name in names):
-        raise ColumnNotFound(f"{what} is {given!r}; it must be the name of a column, or a list of names.")
+    if not names:
+        raise ColumnNotFound(f"keys is {given!r}; it must be the name of a column, or a list of names.")
+    for name in names:
+        _refuse_bad_name("a key", name)
     return names
+
+
+def _refuse_bad_name(what: str, name: Any) -> None:
+    if not _is_name(name):
+        raise ColumnNotFound(f"{what} is {name!r}; it must be the name of a column.")
+
+
+def _is_name(name: Any) -> bool:
+    """Tell text that every engine and file can hold as a name."""
+    return (
+        isinstance(name, str) and name != "" and not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in name)
+    )
 
 
 def _measures(given: Any) -> tuple[Mechanism, ...]:
     measures = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not measures or not all(hasattr(measure, "combine_raw") and hasattr(measure, "name") for measure in measures):
+    if not measures or not all(_is_measure(measure) for measure in measures):
         raise MeasureError(
             f"measures is {given!r}; it must be a list of measures, such as [plume.count(max_per_key=3), plume.users()]."
         )
+    for measure in measures:
+        for column in measure.value_columns:
+            _refuse_bad_name("the column of a measure", column)
+        if not _is_name(measure.name):
+            raise MeasureError(f"a measure is named {measure.name!r}; a name must be text with at least one character.")
     return measures
+
+
+def _is_measure(given: Any) -> bool:
+    return hasattr(given, "combine_raw") and not isinstance(given, type)
 
 
 def _refuse_bad_bound(name: str, bound: Any) -> None:
@@ -110,12 +135,12 @@ def _refuse_equal_names(query: Query) -> None:
     """Engines ignore the case of names, so names that differ in case alone would be one column."""
     if query.user.casefold() in {key.casefold() for key in query.keys}:
         raise ColumnNotFound(f"user and keys both name {query.user!r}; a key must not be the user itself.")
-    columns = [*query.keys, *(measure.name for measure in query.measures)]
-    for name in columns:
-        if not isinstance(name, str) or not name or "\0" in name:
-            raise MeasureError(f"a measure is named {name!r}; a name must be text with at least one character.")
     seen: set[str] = set()
-    for name in columns:
+    for name in query.keys:
+        if name.casefold() in seen:
+            raise ColumnNotFound(f"keys names {name!r} twice; engines ignore case.")
+        seen.add(name.casefold())
+    for name in (measure.name for measure in query.measures):
         if name.casefold() in seen:
             raise MeasureError(
                 f"two columns of the result would be called {name!r}; give a measure another name with name=."
@@ -126,34 +151,45 @@ def _refuse_equal_names(query: Query) -> None:
 def _public_keys(query: Query) -> pa.Table | Path | None:
     """Bring public keys into one form: a table with the key columns, or the path of a file that holds one."""
     given = query.public_keys
-    if given is None or isinstance(given, Path):
-        keys: Any = given
-    elif isinstance(given, str):
-        keys = Path(given)
-    elif hasattr(given, "__arrow_c_stream__"):
-        keys = pa.table(given)
-    else:
-        keys = _table_of(given, query.keys)
-    if keys is not None and query.min_users > 1:
+    if given is None:
+        return None
+    if query.min_users > 1:
         raise BoundError(
             f"min_users is {query.min_users} beside public_keys; public keys are released whoever has them."
         )
+    if isinstance(given, str | Path):
+        return Path(given)
+    keys = _table_of(given, query.keys)
+    if keys is None:
+        raise PublicKeysError(
+            f"public_keys must be a list of values or of tuples with {len(query.keys)} parts, each part of one type, or a table with "
+            f"the columns {', '.join(query.keys)}, or a file of one."
+        )
+    check_public_keys(keys)
     return keys
 
 
-def _table_of(given: Any, names: tuple[str, ...]) -> pa.Table:
-    rows = [row if isinstance(row, tuple | list) else (row,) for row in given] if _is_listing(given) else []
-    if not rows or any(len(row) != len(names) for row in rows):
-        raise PublicKeysError(
-            f"public_keys must be a list of values, of tuples with {len(names)} parts, a table or a file; "
-            f"there must be at least one key."
-        )
-    try:
-        return pa.table({name: pa.array([row[i] for row in rows]) for i, name in enumerate(names)})
-    except (pa.ArrowException, TypeError):
-        rows = []
-    raise PublicKeysError("public_keys mixes types in one column; give each key column values of one type.")
+def _table_of(given: Any, names: tuple[str, ...]) -> pa.Table | None:
+    """Make a table of the key columns, or nothing if that cannot be done, for whatever reason a library has."""
+    if isinstance(given, list | tuple | set | frozenset | range):
+        with suppress(Exception):
+            rows = [row if isinstance(row, tuple | list) else (row,) for row in given]
+            columns = list(zip(*rows, strict=True)) or [()] * len(names)
+            return pa.table(dict(zip(names, map(_column_of, columns), strict=True)))
+    if hasattr(given, "__arrow_c_stream__"):
+        with suppress(Exception):
+            return pa.table(given).select(list(names))
+    if hasattr(given, "dtype") or hasattr(given, "type"):  # one column, of numpy, pandas, Polars or Arrow
+        with suppress(Exception):
+            return pa.table(dict(zip(names, [given], strict=True)))
+    return None
 
 
-def _is_listing(given: Any) -> bool:
-    return isinstance(given, list | tuple | set | frozenset | range)
+def _column_of(values: tuple[Any, ...]) -> pa.Array:
+    """Make a column of values of one type; Arrow by itself would cut moments to dates."""
+    if len({type(value) for value in values if value is not None}) > 1:
+        raise TypeError
+    with suppress(OverflowError):
+        return pa.array(values)
+    # Arrow knows no integers of more than 64 bits; engines do, and read them as text.
+    return pa.array([str(value) for value in values])

@@ -4,7 +4,6 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from plume.errors import OutputError
+from plume.errors import OutputError, printable
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.privacy.cost import Cost
 from plume.version import __version__
 
 _SHOWN_ROWS = 10
+_WIDEST_CELL = 80
 # Spreadsheets run cells that begin so.
 _FORMULA = r"^[=+\-@\t\r]"
 
@@ -91,7 +91,8 @@ class Release:
 
     def __str__(self) -> str:
         noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in self.noise)
-        return f"{show(self.rows)}\n{self.guarantee}\nnoise (standard deviation): {noise}"
+        remarks = (self.guarantee, f"noise (standard deviation): {noise}")
+        return "\n".join([show(self.rows), *map(printable, remarks)])
 
     def __repr__(self) -> str:
         return str(self)
@@ -113,40 +114,46 @@ def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:
 
 
 def _cell(value: Any) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    text = printable(f"{value:.6g}" if isinstance(value, float) else str(value))
+    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 3]}..."
 
 
 def harmless(rows: pa.Table) -> pa.Table:
-    """Put an apostrophe before text that a spreadsheet would take for a formula."""
+    """Make rows fit for CSV: bytes become hexadecimal, and text that a spreadsheet would take for a formula gets an apostrophe."""
     for index, field in enumerate(rows.schema):
-        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            column = rows.column(index)
+        column = rows.column(index)
+        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            column = pa.array([value.hex() for value in column.to_pylist()], pa.string())
+        elif pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             risky = pc.match_substring_regex(column, _FORMULA)
             quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
-            rows = rows.set_column(index, field.name, pc.if_else(risky, quoted, column))
+            column = pc.if_else(risky, quoted, column)
+        rows = rows.set_column(index, field.name, column)
     return rows
 
 
 def _write_whole(path: Path, write: Callable[[Any], None]) -> None:
     """Write beside the target under another name, then rename, so that no reader ever sees half a file."""
-    partial: Path | None = None
-    done = False
+    failure = None
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-        partial = Path(name)
+        _write_beside(path, write)
+    except pa.ArrowException:
+        failure = "this format cannot hold one of the columns."
+    except (OSError, ValueError):
+        failure = "is its folder there, writable, and is there room?"
+    if failure:
+        raise OutputError(f"{str(path)!r} could not be written; {failure}")
+
+
+def _write_beside(path: Path, write: Callable[[Any], None]) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".plume-", suffix=".partial", dir=path.parent)
+    partial = Path(name)
+    try:
         with os.fdopen(descriptor, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
         partial.chmod(0o644)
         partial.replace(path)
-        done = True
-    except (OSError, pa.ArrowException):
-        pass
     finally:
-        if not done and partial is not None:
-            with suppress(OSError):
-                partial.unlink()
-    if not done:
-        raise OutputError(f"{str(path)!r} could not be written; is its folder there, writable, and is there room?")
+        partial.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """A query becomes a plan, an engine executes it, a release comes back."""
 
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -7,7 +8,7 @@ import pyarrow as pa
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Session, Table
 from plume.engines.execute import OnStep, execute
-from plume.errors import EngineError, PublicKeysError
+from plume.errors import EngineError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
 from plume.noise.entropy import Entropy, SystemEntropy
 from plume.pipelines.calibrated import CalibratedQuery
@@ -50,6 +51,7 @@ def run(
 
 def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:
     """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
+    _refuse_wrong_arguments(query, engine)
     asked, plan = make_plan(query, pipeline)
     tables = {INPUT: Table(data, kinds_expected(query))}
     if query.public_keys is not None:
@@ -65,6 +67,13 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
 
 
+def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
+    if not isinstance(query, Query):
+        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
+    if not callable(getattr(engine, "open", None)):
+        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+
+
 def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
     """Say how a query would be answered: its steps and shuffles, its noise and thresholds, what it spends. No data is touched."""
     asked, plan = make_plan(query, pipeline)
@@ -73,23 +82,33 @@ def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
 
 def _write_public_keys(session: Session, asked: CalibratedQuery, schema: Schema) -> None:
     """Write public keys down as the selected keys, in the types of the table's key columns, so that equal keys are equal."""
-    keys = asked.query.keys
-    missing = [key for key in keys if key not in session.schema(_PUBLIC)]
+    keys, given_types = asked.query.keys, session.schema(_PUBLIC)
+    missing = [key for key in keys if key not in given_types]
     if missing:
         raise PublicKeysError(f"public_keys has no column {missing[0]!r}; it needs the key columns {', '.join(keys)}.")
+    inexact = [key for key in keys if not given_types[key].exact]
+    if inexact:
+        raise PublicKeysError(
+            f"public_keys holds floating-point numbers or the like in {inexact[0]!r}; cast them first."
+        )
     given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(asked.keys))
-    types = {name: schema[key] for name, key in zip(asked.keys, keys, strict=True)}
     written: pa.Table | None = None
-    try:
-        session.write(SELECTED_KEYS, given, types=types)
-        written = session.fetch(SELECTED_KEYS, asked.keys)
-    except EngineError:
-        pass
-    if written is None:
+    lossless = False
+    with suppress(EngineError):
+        written = _rewritten(session, SELECTED_KEYS, given, asked, schema)
+        # 1.5 becomes the integer 2 without complaint, but does not come back.
+        lossless = _rewritten(session, f"{_PUBLIC}_again", written, asked, given_types).equals(given)
+    if written is None or not lossless:
         raise PublicKeysError(
             "public_keys holds values that the key columns' types cannot hold; give them in the columns' own types."
         )
     check_public_keys(written)
+
+
+def _rewritten(session: Session, name: str, rows: pa.Table, asked: CalibratedQuery, types: Schema) -> pa.Table:
+    """Write keys down in the given types, and read them again."""
+    session.write(name, rows, types=dict(zip(asked.keys, (types[key] for key in asked.query.keys), strict=True)))
+    return session.fetch(name, asked.keys)
 
 
 def _say_nothing(step: str) -> None:

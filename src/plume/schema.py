@@ -4,12 +4,12 @@ Separate from engines, which only say what columns there are.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from plume.errors import ColumnNotFound, ColumnTypeError
+from plume.errors import ColumnNotFound, ColumnTypeError, printable
 from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value, walk
 from plume.plan.types import ColumnType, Kind, Schema
 from plume.query import Query
@@ -17,12 +17,13 @@ from plume.query import Query
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 _IDENTIFIERS = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID})
 _VALUES = NUMBERS | {Kind.BOOLEAN}
+_SHOWN_COLUMNS = 20
 
 
 def check_schema(query: Query, schema: Schema, *, source: str) -> None:
     """Refuse a table that lacks a column of the query or has it in a type that does not fit."""
     for name in columns_used(query):
-        _refuse_missing(name, schema, source=source)
+        _refuse_missing(name, tuple(schema), source=source)
     _check_user(query.user, schema[query.user])
     for key in query.keys:
         _check_key(key, schema[key])
@@ -37,7 +38,7 @@ def described(data: Any) -> str:
     """Name data in a message: a file by its name, anything else by its type."""
     if isinstance(data, list | tuple):
         return described(data[0]) if len(data) == 1 else f"these {len(data)} files"
-    return Path(data).name if isinstance(data, str | Path) else f"this {type(data).__name__}"
+    return printable(Path(data).name) if isinstance(data, str | Path) else f"this {type(data).__name__}"
 
 
 def columns_used(query: Query) -> tuple[str, ...]:
@@ -47,22 +48,26 @@ def columns_used(query: Query) -> tuple[str, ...]:
 
 
 def kinds_expected(query: Query) -> dict[str, Kind]:
-    """Say how to read columns from files without types: users and keys as text, values and constants as what they are."""
-    expected: dict[str, Kind] = {}
+    """Name the columns a query reads, and say how to read them from files without types.
+
+    Users and keys are text, values are numbers, and what is compared with a constant is of its kind.
+    """
+    expected = dict.fromkeys(columns_used(query), Kind.TEXT)
     if query.condition is not None:
         expected |= {column.name: kind for column, kind in _compared(query.condition)}
     expected |= dict.fromkeys(query.value_columns, Kind.FLOAT)
     return expected | dict.fromkeys((query.user, *query.keys), Kind.TEXT)
 
 
-def _refuse_missing(name: str, columns: Iterable[str], *, source: str) -> None:
-    """Refuse a name that is not exactly one of the columns."""
-    there = tuple(columns)
-    if name in there:
+def _refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
+    """Refuse a name that is not exactly one of the columns, and help to find the right one."""
+    if name in columns:
         return
-    near = difflib.get_close_matches(name.casefold(), [column.casefold() for column in there], n=1)
-    hint = next((f"; did you mean {c!r}?" for c in there if near and c.casefold() == near[0]), ".")
-    raise ColumnNotFound(f"no column {name!r} in {source}{hint} Columns: {', '.join(there)}.")
+    near = difflib.get_close_matches(name.casefold(), [column.casefold() for column in columns], n=1)
+    hint = next((f"; did you mean {c!r}?" for c in columns if near and c.casefold() == near[0]), ".")
+    listed = ", ".join(printable(column) for column in columns[:_SHOWN_COLUMNS])
+    more = f" and {len(columns) - _SHOWN_COLUMNS} more" if len(columns) > _SHOWN_COLUMNS else ""
+    raise ColumnNotFound(f"no column {name!r} in {source}{hint} Columns: {listed}{more}.")
 
 
 def _check_user(name: str, found: ColumnType) -> None:
@@ -74,9 +79,10 @@ def _check_user(name: str, found: ColumnType) -> None:
 
 
 def _check_key(name: str, found: ColumnType) -> None:
-    if found.has_floats:
+    if not found.exact:
         raise ColumnTypeError(
-            f"key column {name!r} is {_described(found)}; floating-point numbers are no keys. Cast or bin it first."
+            f"key column {name!r} is {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
+            "Cast or bin it first."
         )
 
 
@@ -101,26 +107,32 @@ def _compared(condition: Expression) -> Iterable[tuple[Column, Kind]]:
 
 
 def _check_condition(condition: Expression, schema: Schema) -> None:
-    """Refuse comparisons that an engine could only make by casting the column, since a cast can fail on some row."""
+    """Refuse comparisons that an engine could only make by a cast that can fail on some row."""
     for column, kind in _compared(condition):
-        _refuse_mixed(column.name, schema[column.name], kind.value, _family(kind))
+        if _family(schema[column.name].kind) != _family(kind):
+            raise _uncomparable(column.name, schema, kind.value)
     for part in walk(condition):
         match part:
-            case Compare(Column(left), _, Column(right)):
-                found = schema[right]
-                _refuse_mixed(left, schema[left], f"column {right!r} ({_described(found)})", _family(found.kind))
-
-
-def _refuse_mixed(name: str, found: ColumnType, other: str, family: object) -> None:
-    if found.kind is Kind.OTHER or _family(found.kind) != family:
-        raise ColumnTypeError(
-            f"where compares column {name!r}, which is {_described(found)}, with {other}; both must be of one kind "
-            "(dates are written DATE '2026-01-31')."
-        )
+            case Compare(Column(left), _, Column(right)) if not _is_comparable(schema[left], schema[right]):
+                raise _uncomparable(left, schema, f"column {right!r}, which is {_described(schema[right])}")
 
 
 def _family(kind: Kind) -> object:
     return NUMBERS if kind in NUMBERS else kind
+
+
+def _is_comparable(left: ColumnType, right: ColumnType) -> bool:
+    """Tell whether no row can keep two columns from being compared: decimals and timestamps may be too large for each other."""
+    kinds = {left.kind, right.kind}
+    same = left.engine_name == right.engine_name and Kind.OTHER not in kinds
+    return same or kinds == {Kind.TEXT} or kinds <= {Kind.INTEGER, Kind.FLOAT}
+
+
+def _uncomparable(name: str, schema: Schema, other: str) -> ColumnTypeError:
+    return ColumnTypeError(
+        f"where compares column {name!r}, which is {_described(schema[name])}, with {other}; both must be of one type "
+        "(dates are written DATE '2026-01-31')."
+    )
 
 
 def kind_of(value: Value) -> Kind:

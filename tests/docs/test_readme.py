@@ -57,7 +57,8 @@ def test_misspellings_are_not_released(release: plume.Release) -> None:
 
 
 def test_the_landmark_is_counted_by_half_and_in_full(page: tuple[dict[str, object], list[Shown]]) -> None:
-    # 200 standard deviations of the noise, and eight of the choice between home and landmark.
+    # 200 standard deviations of the noise, and eight of the choice between home and landmark; that one of 10,000 homes
+    # comes out has a probability of 1e-6.
     shown = page[1][1]
     assert alike(shown.block.code, shown.printed, within=shown.within)
 

@@ -4,15 +4,15 @@ from collections import Counter
 
 import pyarrow as pa
 import pytest
-from exact import SALT, exact_release
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+import plume
+from exact import SALT, exact_release
+from plume.engines.engine import Engine
 from reference import pipelines as reference
 from reference.pipelines import System
 from strategies import KEYS, Asked, asked, records, table, tables
-
-import plume
-from plume.engines.engine import Engine
 
 SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 

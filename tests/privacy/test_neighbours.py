@@ -8,12 +8,12 @@ from collections import defaultdict
 import numpy as np
 import pyarrow as pa
 import pytest
-from exact import exact_step
-from strategies import HOSTILE
 
 import plume
+from exact import exact_step
 from plume.engines.engine import Engine
 from plume.pipelines.calibrated import calibrate
+from strategies import HOSTILE
 
 PAIRS = 2000
 LIMIT = 3
@@ -47,7 +47,9 @@ def neighbours() -> tuple[pa.Table, pa.Table, pa.Table]:
     everybody = [row for pair in range(PAIRS) for row in rows_of_pair(pair, random)]
     without = [row for row in everybody if not row[0].endswith("/0")]
     selected = [f"{pair}/{key}" for pair in range(PAIRS) for key in range(10) if random.random() < 0.6]
-    tables = [pa.table(list(zip(*rows, strict=True)), names=["person", "key", "value"]) for rows in (without, everybody)]
+    tables = [
+        pa.table(list(zip(*rows, strict=True)), names=["person", "key", "value"]) for rows in (without, everybody)
+    ]
     return tables[0], tables[1], pa.table({"key_1": selected})
 
 
@@ -67,7 +69,9 @@ def changes(before: pa.Table, after: pa.Table, column: str) -> dict[str, list[in
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_weights_of_keys_change_at_no_more_keys_than_the_limit_and_by_one(engine: Engine, pipeline: str) -> None:
-    before, after = (exact_step(QUERY, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY))
+    before, after = (
+        exact_step(QUERY, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+    )
     found = changes(before, after, "weight")
     assert len(found) == PAIRS
     assert max(len(changed) for changed in found.values()) == LIMIT
@@ -100,5 +104,7 @@ def test_a_bound_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: st
     wider = plume.Query(
         user="person", keys="key", measures=QUERY.measures, max_keys_per_user=LIMIT + 1, budget=QUERY.budget
     )
-    before, after = (exact_step(wider, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY))
+    before, after = (
+        exact_step(wider, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+    )
     assert max(len(changed) for changed in changes(before, after, "weight").values()) > LIMIT

@@ -3,10 +3,11 @@
 Every call into DuckDB passes `_quietly`: its errors quote data, so they end here and a plain sentence goes on.
 """
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -14,41 +15,21 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import Noising, Table
-from plume.engines.files import Files, casting, find_files, reading
-from plume.errors import EngineError, InputError, PlumeError, ResourceError, UsageError
-from plume.plan.expressions import Value
+from plume.engines.files import Files, find_files, with_plain_names
+from plume.engines.frames import to_arrow
+from plume.engines.reading import refuse_ambiguous, selecting
+from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
-from plume.plan.types import ColumnType, Kind, Schema
+from plume.plan.expressions import Value
+from plume.plan.types import Kind, Schema
 
-_KINDS = {
-    "varchar": Kind.TEXT,
-    "enum": Kind.TEXT,
-    "boolean": Kind.BOOLEAN,
-    "decimal": Kind.DECIMAL,
-    "float": Kind.FLOAT,
-    "double": Kind.FLOAT,
-    "date": Kind.DATE,
-    "timestamp": Kind.TIMESTAMP,
-    "uuid": Kind.UUID,
-} | dict.fromkeys(
-    [
-        "tinyint",
-        "smallint",
-        "integer",
-        "bigint",
-        "hugeint",
-        "utinyint",
-        "usmallint",
-        "uinteger",
-        "ubigint",
-        "uhugeint",
-    ],
-    Kind.INTEGER,
-)
 # Fits a cache rather than memory: grouping many rows takes a third less time, see docs/performance.md.
 _OPERATOR_MEMORY = "256MB"
 _ROWS_PER_BATCH = 2**20
+_MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
+_MOST_THREADS = 4096
 
 _Result = TypeVar("_Result")
 
@@ -63,25 +44,35 @@ class DuckDB:
     temp_directory: str | Path | None = None
     """Where a private folder for data that outgrows memory is made, and removed afterwards."""
 
+    def __post_init__(self) -> None:
+        if self.memory_limit is not None and not re.fullmatch(_MEMORY, str(self.memory_limit)):
+            raise _refusal("memory_limit", repr(self.memory_limit), "write it with its unit, such as '4GB' or '512MiB'")
+        if self.threads is not None and (type(self.threads) is not int or not 1 <= self.threads <= _MOST_THREADS):
+            raise _refusal("threads", repr(self.threads), f"it must be a whole number from 1 to {_MOST_THREADS}")
+
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["DuckDBSession"]:
         """Open a connection of our own, let the tables in, then close every other way in or out."""
-        spill = _quietly("its temporary folder", lambda: tempfile.mkdtemp(prefix="plume-", dir=self.temp_directory))
+        spill = _private_folder(self.temp_directory)
         try:
             with duckdb.connect(":memory:") as connection:
                 self._configure(connection, spill)
                 session = DuckDBSession(connection)
-                paths = [path for name, table in tables.items() for path in _let_in(session, name, table)]
+                paths = [path for name, table in tables.items() for path in _let_in(session, name, table, spill)]
                 _lock(connection, paths, spill)
                 yield session
         finally:
             shutil.rmtree(spill, ignore_errors=True)
 
-    def _configure(self, connection: duckdb.DuckDBPyConnection, spill: str) -> None:
+    def _configure(self, connection: duckdb.DuckDBPyConnection, spill: Path) -> None:
         settings: dict[str, Value] = {
-            "temp_directory": spill,
+            "temp_directory": str(spill),
             "operator_memory_limit": _OPERATOR_MEMORY,
             "preserve_insertion_order": False,
+            # Notebooks would show one, and it tells of the data.
+            "enable_progress_bar": False,
+            # Moments with a time zone come back the same wherever this runs.
+            "TimeZone": "UTC",
             # Otherwise a table name could capture a variable of the caller.
             "python_enable_replacements": False,
             "autoinstall_known_extensions": False,
@@ -92,28 +83,39 @@ class DuckDB:
         if self.threads is not None:
             settings["threads"] = self.threads
         for name, value in settings.items():
-            _set(connection, name, value)
+            _set(connection, name, constant(value, DUCKDB))
 
 
-def _set(connection: duckdb.DuckDBPyConnection, name: str, value: Value) -> None:
+def _private_folder(where: str | Path | None) -> Path:
+    made: Path | None = None
+    with suppress(OSError, ValueError):
+        made = Path(tempfile.mkdtemp(prefix="plume-", dir=where)).absolute()
+    if made is None:
+        raise _refusal("temp_directory", repr(str(where)), "it must be a folder that can be written to")
+    return made
+
+
+def _set(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
     refused = False
     try:
-        connection.execute(f"SET {name} = {constant(value, DUCKDB)}")
+        connection.execute(f"SET {name} = {value}")
     except duckdb.Error:
         refused = True
     if refused:
-        raise UsageError(
-            f"DuckDB does not take {name} = {value!r}; write memory such as '4GB' and threads as a whole number."
-        )
+        raise _refusal(name, value, "another version of DuckDB might")
 
 
-def _lock(connection: duckdb.DuckDBPyConnection, paths: list[Path], spill: str) -> None:
+def _refusal(name: str, value: str, right: str) -> SettingError:
+    return SettingError(f"DuckDB does not take {name} = {value}; {right}.")
+
+
+def _lock(connection: duckdb.DuckDBPyConnection, paths: list[Path], spill: Path) -> None:
     """Close the file system but for the tables' own files: no name in a plan can reach another one."""
     allowed = ", ".join(constant(str(path), DUCKDB) for path in paths)
-    connection.execute(f"SET allowed_paths = [{allowed}]")
-    connection.execute(f"SET allowed_directories = [{constant(spill, DUCKDB)}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    _set(connection, "allowed_paths", f"[{allowed}]")
+    _set(connection, "allowed_directories", f"[{constant(str(spill), DUCKDB)}]")
+    _set(connection, "enable_external_access", "false")
+    _set(connection, "lock_configuration", "true")
 
 
 class DuckDBSession:
@@ -127,7 +129,7 @@ class DuckDBSession:
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
         relation = _quietly(name, lambda: self._connection.table(name))
-        return {column: _column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
+        return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
@@ -160,6 +162,10 @@ class DuckDBSession:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""
         _quietly(name, lambda: self._connection.register(name, rows))
 
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
+        return _quietly("input", lambda: self._connection.execute(statement).fetchall())
+
     def _execute(self, name: str, statement: str) -> None:
         _quietly(name, lambda: self._connection.execute(statement))
 
@@ -175,78 +181,73 @@ def _typed(column: str, types: Schema) -> str:
     return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted
 
 
-def _column_type(found: Any) -> ColumnType:
-    name = str(found)
-    has_floats = found.id != "enum" and any(word in name.upper() for word in ("FLOAT", "DOUBLE"))
-    return ColumnType(_KINDS.get(found.id, Kind.OTHER), name, has_floats)
-
-
-def _let_in(session: DuckDBSession, name: str, table: Table) -> tuple[Path, ...]:
-    """Make a table readable under a name, and say which files that needs."""
+def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
+    """Make a table readable under a name, and say which files that needs; `folder` is for links to them."""
     if isinstance(table.content, str | Path | list | tuple):
         files = find_files(table.content)
-        _open_files(session, name, files, table.kinds)
-        return files.paths
-    _open_memory(session, name, table.content)
+        plain = _quietly(name, lambda: with_plain_names(files, folder))
+        _open_files(session, name, plain, table.kinds)
+        return plain.paths
+    _open_memory(session, name, table.content, table.kinds)
     return ()
 
 
 def _open_files(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
-    columns: Schema | None = None
-    try:
-        session.define(f"{name}_files", f"SELECT * FROM {reading(files)}")
-        columns = session.schema(f"{name}_files")
-    except EngineError:
-        pass
-    if columns is None:
+    if not _succeeds(lambda: session.define(name, selecting(files, kinds, session.ask))):
         raise InputError(f"{files.names} could not be read as {files.format}.")
-    read_as = {column: kinds.get(column, Kind.TEXT) for column in columns}
-    selected = "*" if files.typed else casting(read_as)
-    session.define(name, f"SELECT {selected} FROM {reading(files, read_as)}")
 
 
-def _open_memory(session: DuckDBSession, name: str, content: Any) -> None:
-    rows = _to_arrow(content)
-    _refuse_ambiguous(rows.schema.names)
+def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
+    def read() -> None:
+        if isinstance(content, duckdb.DuckDBPyRelation):
+            _keep_relation(session, name, content, kinds)
+        else:
+            _read_rows(session, name, to_arrow(content, kinds))
+
+    if not _succeeds(read):
+        raise InputError(
+            f"this {type(content).__name__} could not be read; can all of it be read, and does DuckDB know the types of its columns?"
+        )
+
+
+def _succeeds(call: Callable[[], None]) -> bool:
+    """Tell whether the engine can do it; if only room is missing, that is no fault of the data."""
+    try:
+        call()
+    except ResourceError:
+        raise
+    except EngineError:
+        return False
+    return True
+
+
+def _read_rows(session: DuckDBSession, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+    refuse_ambiguous(rows.schema.names, rows.schema.names)
     if isinstance(rows, pa.Table):
         session.read(name, rows)
+        session.schema(name)
         return
     # A stream can be read once only, and a plan may read its input twice.
     session.read(f"{name}_stream", rows)
     session.keep(name, f"SELECT * FROM {identifier(f'{name}_stream', DUCKDB)}")
 
 
-def _to_arrow(content: Any) -> pa.Table | pa.RecordBatchReader:
-    """Bring data in memory to Arrow: a table where it can be read again and again, else a stream."""
-    if hasattr(content, "collect") and hasattr(content, "collect_schema"):  # a Polars LazyFrame
-        content = content.collect()
-    kind = type(content).__name__
-    if not hasattr(content, "__arrow_c_stream__"):
-        raise InputError(
-            f"data is a {kind}; it must be a path or a list of paths, a pandas or Polars DataFrame, an Arrow table or stream, "
-            "or a DuckDB relation."
-        )
-    rows = None
-    try:
-        streams = isinstance(content, pa.RecordBatchReader | duckdb.DuckDBPyRelation)
-        rows = pa.RecordBatchReader.from_stream(content) if streams else pa.table(content)
-    except (pa.ArrowException, duckdb.Error, TypeError, ValueError):
-        pass
-    if rows is None:
-        raise InputError(
-            f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
-        )
-    return rows
-
-
-def _refuse_ambiguous(names: list[str]) -> None:
-    seen: dict[str, str] = {}
-    for name in names:
-        other = seen.setdefault(name.casefold(), name)
-        if other is not name:
-            raise InputError(
-                f"columns {other!r} and {name!r} are one to an engine, which ignores case; rename one of them."
+def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapping[str, Kind]) -> None:
+    """Copy a relation, which lives in another database, by way of Arrow."""
+    types = _quietly(name, lambda: dict(zip(relation.columns, relation.types, strict=True)))
+    for column in kinds:
+        if column in types and not is_handed_over(types[column]):
+            raise ColumnTypeError(
+                f"DuckDB does not hand over column {column!r} of type {types[column].id} as it is; cast it first."
             )
+    wanted = list(kinds) if set(kinds) <= set(types) else list(types)
+    listed = ", ".join(identifier(column, DUCKDB) for column in wanted)
+    stream = _quietly(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
+    session.read(f"{name}_stream", stream)
+    # Arrow knows no integers of 128 bits and makes them decimals.
+    wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
+    columns = ", ".join(_typed(column, wide) for column in wanted)
+    session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")
 
 
 def _quietly(step: str, call: Callable[[], _Result]) -> _Result:
@@ -254,16 +255,31 @@ def _quietly(step: str, call: Callable[[], _Result]) -> _Result:
     failure: PlumeError | KeyboardInterrupt
     try:
         return call()
-    except duckdb.OutOfMemoryException:
-        failure = ResourceError(
-            f"memory or the temporary folder ran out at step {step}; "
-            "give DuckDB(memory_limit=..., temp_directory=...) more room."
-        )
-    except duckdb.InterruptException:
-        failure = KeyboardInterrupt()
-    except (duckdb.Error, pa.ArrowException, OSError):
-        failure = EngineError(f"DuckDB failed at step {step}; its message is withheld, since it may quote data.")
-    except RuntimeError as error:
-        interrupted = "interrupt" in str(error).lower()
-        failure = KeyboardInterrupt() if interrupted else EngineError(f"step {step} failed.")
+    except PlumeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote data
+        failure = _failure(step, error)
     raise failure
+
+
+def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:
+    """Say what went wrong in words of our own."""
+    match error:
+        case duckdb.InterruptException():
+            return KeyboardInterrupt()
+        case duckdb.Error() | OSError() | pa.ArrowException() if not _is_out_of_room(error):
+            return EngineError(f"DuckDB failed at step {step}; its message is withheld, since it may quote data.")
+        case RuntimeError() if "interrupt" in str(error).lower():
+            return KeyboardInterrupt()
+        case _ if _is_out_of_room(error):
+            return ResourceError(
+                f"memory or the temporary folder ran out at step {step}; "
+                "give DuckDB(memory_limit=..., temp_directory=...) more room."
+            )
+        case _:
+            return EngineError(f"step {step} failed; the reason is withheld, since it may quote data.")
+
+
+def _is_out_of_room(error: Exception) -> bool:
+    full = isinstance(error, duckdb.IOException | OSError) and "no space left" in str(error).lower()
+    return full or isinstance(error, duckdb.OutOfMemoryException | MemoryError)

@@ -1,14 +1,14 @@
-"""Files by their ending: which ones a path means, and how DuckDB reads them. Text only; nothing is opened here."""
+"""Files by their ending: which ones a path means, and under which names an engine may see them. No file is opened here."""
 
 import glob
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from plume.errors import InputError
-from plume.plan.dialect import DUCKDB, constant, identifier
-from plume.plan.types import Kind
+from plume.errors import InputError, printable
 
 _FORMATS = {
     ".parquet": "Parquet",
@@ -16,18 +16,12 @@ _FORMATS = {
     ".csv": "CSV",
     ".tsv": "CSV",
     ".json": "JSON",
-    ".jsonl": "JSON",
-    ".ndjson": "JSON",
+    ".jsonl": "JSON lines",
+    ".ndjson": "JSON lines",
 }
-_COMPRESSIONS = frozenset({".gz", ".zst"})
-_TYPES = {
-    Kind.TEXT: "VARCHAR",
-    Kind.FLOAT: "DOUBLE",
-    Kind.INTEGER: "DOUBLE",
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.DATE: "DATE",
-    Kind.TIMESTAMP: "TIMESTAMP",
-}
+_COMPRESSIONS = (".gz", ".zst")
+# DuckDB takes every path for a pattern and a backslash for a slash, and knows no name that is not Unicode.
+_NOT_PLAIN = re.compile(r"[*?\[\]\\\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -36,82 +30,86 @@ class Files:
 
     paths: tuple[Path, ...]
     format: str
-
-    @property
-    def typed(self) -> bool:
-        """Whether the files say of which type their columns are."""
-        return self.format == "Parquet"
-
-    @property
-    def names(self) -> str:
-        """What to call them in a message."""
-        return self.paths[0].name if len(self.paths) == 1 else f"one of {len(self.paths)} files"
+    names: str
+    """What to call them in a message."""
+    partitions: frozenset[str] = frozenset()
+    """The columns that stand in the names of folders below the one that was given, as in day=2026-01-31."""
 
 
 def find_files(given: Any) -> Files:
     """Find the files that a path, a pattern, a folder or a list of them means."""
-    listed = given if isinstance(given, list | tuple) else [given]
-    paths = tuple(path for one in listed for path in _expand(one))
-    if not paths:
+    found = [path for one in (given if isinstance(given, list | tuple) else [given]) for path in _expand(one)]
+    if not found:
         raise InputError("the list of files is empty; name at least one Parquet, CSV or JSON file.")
-    formats = {_format(path) for path in paths}
+    formats = {_format(path) for path, _ in found}
     if len(formats) > 1:
         raise InputError(f"the files are of several formats ({', '.join(sorted(formats))}); give files of one.")
-    return Files(paths, formats.pop())
+    partitions = frozenset(name for path, folder in found for name in columns_in_folders(path, below=folder))
+    names = printable(found[0][0].name) if len(found) == 1 else f"one of {len(found)} files"
+    return Files(tuple(path.absolute() for path, _ in found), formats.pop(), names, partitions)
 
 
-def _expand(given: Any) -> list[Path]:
+def columns_in_folders(path: Path, *, below: Path) -> Iterable[str]:
+    """Name the columns that stand in the names of a file's folders."""
+    return (part.partition("=")[0] for part in path.relative_to(below).parts[:-1] if "=" in part)
+
+
+def _expand(given: Any) -> list[tuple[Path, Path]]:
+    """Find files, each with the folder it was found below."""
     if not isinstance(given, str | Path):
         raise InputError(f"a list of files holds a {type(given).__name__}; it must hold paths only.")
     text = str(given)
     if "\0" in text or "://" in text:
         raise InputError(f"{text!r} is not a path on this machine; download it first, or read it with its own library.")
-    path = Path(text)
-    if path.is_dir():
-        found = sorted(path.rglob("*.parquet"))
-    elif path.exists():
-        found = [path]
-    else:
-        found = [Path(name) for name in sorted(glob.glob(text, recursive=True))]  # noqa: PTH207 - patterns may be absolute
+    # A file may be called like a pattern, so the name itself comes first.
+    found = _existing(Path(text)) if text else []
+    found = found or [pair for name in sorted(glob.glob(text, recursive=True)) for pair in _existing(Path(name))]  # noqa: PTH207 - patterns may be absolute
     if not found:
         raise InputError(
             f"no file {text!r}; give the path of a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files."
         )
-    return [one.absolute() for one in found]
+    return found
+
+
+def _existing(path: Path) -> list[tuple[Path, Path]]:
+    if path.is_dir():
+        return [(found, path) for found in sorted(path.rglob("*")) if _is_finished_parquet(found, path)]
+    return [(path, path.parent)] if path.exists() else []
+
+
+def _is_finished_parquet(path: Path, folder: Path) -> bool:
+    """Tell a Parquet file from one that its writer hides as long as it is not done."""
+    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    return _FORMATS.get(path.suffix.lower()) == "Parquet" and path.is_file() and not hidden
 
 
 def _format(path: Path) -> str:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    ending = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] in _COMPRESSIONS else "".join(suffixes[-1:])
-    if ending not in _FORMATS:
+    ending = _ending(path)
+    for compression in _COMPRESSIONS:
+        ending = ending.removesuffix(compression)
+    form = _FORMATS.get(ending)
+    if form is None or (form == "Parquet" and ending != _ending(path)):
         raise InputError(
             f"{path.name!r} has no ending Plume knows; use one of {', '.join(_FORMATS)}, CSV and JSON also as .gz or .zst."
         )
-    return _FORMATS[ending]
+    return form
 
 
-def reading(files: Files, columns: Mapping[str, Kind] | None = None) -> str:
-    """Print the table function that reads the files; JSON needs to know the columns, or it would guess their types."""
-    # DuckDB takes every path for a pattern; escaped, it means just itself.
-    paths = ", ".join(constant(glob.escape(str(path)), DUCKDB) for path in files.paths)
-    match files.format:
-        case "Parquet":
-            return f"read_parquet([{paths}], hive_types_autocast=false)"
-        case "CSV":
-            return f"read_csv([{paths}], header=true, all_varchar=true, ignore_errors=true)"
-        case _:
-            texts = ", ".join(f"{constant(name, DUCKDB)}: 'VARCHAR'" for name in columns or ())
-            return f"read_json([{paths}]{f', columns={{{texts}}}' if texts else ''}{_json_lines(files)})"
+def _ending(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(suffixes if suffixes and suffixes[-1] in _COMPRESSIONS else suffixes[-1:])
 
 
-def _json_lines(files: Files) -> str:
-    lines = all(".json" not in path.suffixes for path in files.paths)
-    return ", format='newline_delimited', ignore_errors=true" if lines else ""
+def with_plain_names(files: Files, folder: Path) -> Files:
+    """Put a link into a folder of ours for each file whose own path DuckDB would misread."""
+    return replace(files, paths=tuple(_plain(path, folder, files) for path in files.paths))
 
 
-def casting(columns: Mapping[str, Kind]) -> str:
-    """Print the columns of files without types, each read as its kind; what does not fit is NULL, never an error."""
-    return ", ".join(
-        f"TRY_CAST({identifier(name, DUCKDB)} AS {_TYPES[kind]}) AS {identifier(name, DUCKDB)}"
-        for name, kind in columns.items()
-    )
+def _plain(path: Path, folder: Path, files: Files) -> Path:
+    if not _NOT_PLAIN.search(str(path)) and path.name.endswith(_ending(path)):
+        return path
+    if files.partitions:
+        raise InputError(f"the path of {path.name!r} holds one of * ? [ ] \\, which folders of partitions must not.")
+    link = Path(tempfile.mkdtemp(dir=folder)) / f"rows{_ending(path)}"
+    link.symlink_to(path)
+    return link

@@ -64,7 +64,7 @@ def test_json_writes_dates_as_text() -> None:
     assert json.loads(printed(pa.array([date(2026, 1, 31)]), "json").stdout)[0]["key"] == "2026-01-31"
 
 
-@pytest.mark.parametrize("keys", [pa.array([[1, 2]]), pa.array([b"\xff"])])
+@pytest.mark.parametrize("keys", [pa.array([[1, 2]]), pa.array([{"a": 1}])])
 def test_a_key_that_csv_cannot_hold_is_refused(keys: pa.Array) -> None:
     with pytest.raises(OutputError, match=r"a key that CSV cannot hold; use --format json"):
         printed(keys, "csv")

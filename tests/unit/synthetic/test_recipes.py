@@ -3,7 +3,7 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.random import default_rng  # noqa: TID251 - the functions under test take one
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from plume.synthetic.recipes import RECIPES, _misspell, _search_repeated, recipe_searches

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from numpy.random import default_rng  # noqa: TID251 - the sampler takes one
+from numpy.random import default_rng
 from numpy.typing import NDArray
 from scipy.stats import chisquare
 

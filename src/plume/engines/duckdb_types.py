@@ -1,0 +1,65 @@
+"""DuckDB's types as queries see them: which kind they are, and which can be keys."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from plume.plan.types import ColumnType, Kind
+
+_KINDS = {
+    "varchar": Kind.TEXT,
+    "enum": Kind.TEXT,
+    "boolean": Kind.BOOLEAN,
+    "decimal": Kind.DECIMAL,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_s": Kind.TIMESTAMP,
+    "timestamp_ms": Kind.TIMESTAMP,
+    "timestamp_ns": Kind.TIMESTAMP,
+    "uuid": Kind.UUID,
+} | dict.fromkeys(
+    [
+        "tinyint",
+        "smallint",
+        "integer",
+        "bigint",
+        "hugeint",
+        "utinyint",
+        "usmallint",
+        "uinteger",
+        "ubigint",
+        "uhugeint",
+    ],
+    Kind.INTEGER,
+)
+_NESTED = frozenset({"list", "array", "struct", "map"})
+# Types of which equal values are the same in every respect, also after they left DuckDB and came back.
+_EXACT = frozenset(_KINDS) - {"enum", "float", "double", "uhugeint"} | {
+    "blob",
+    "time",
+    "time_ns",
+    "timestamp with time zone",
+    "timestamptz_ns",
+}
+_HANDED_OVER = _EXACT | {"enum", "float", "double"}
+
+
+def column_type(found: Any) -> ColumnType:
+    """Describe a type as DuckDB's Python package gives it."""
+    return ColumnType(_KINDS.get(found.id, Kind.OTHER), str(found), exact=_EXACT.issuperset(_inside(found)))
+
+
+def is_handed_over(found: Any) -> bool:
+    """Tell whether Arrow carries values of a type from one database to another as they are."""
+    return _HANDED_OVER.issuperset(_inside(found))
+
+
+def _inside(found: Any) -> Iterator[str]:
+    """Name the types that a type is made of."""
+    if found.id not in _NESTED:
+        yield found.id
+        return
+    for _, child in found.children:
+        if hasattr(child, "id"):  # an array also has its length there
+            yield from _inside(child)

@@ -1,0 +1,161 @@
+"""How DuckDB reads files: one SELECT per format.
+
+Nothing about a file is guessed from its rows, since then a single row could change how all others are read.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plume.engines.files import Files, columns_in_folders
+from plume.errors import ColumnNotFound, InputError
+from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.plan.types import Kind
+
+_TYPES = {
+    Kind.TEXT: "VARCHAR",
+    Kind.FLOAT: "DOUBLE",
+    Kind.INTEGER: "DOUBLE",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_HEADER = 2**20
+# What DuckDB calls the one column of a JSON file in which it finds no objects.
+_NO_OBJECTS = ["json"]
+
+Kinds = Mapping[str, Kind]
+"""The columns that are wanted, and how to read them where a file does not say."""
+Ask = Callable[[str], Sequence[tuple[Any, ...]]]
+"""Answers a statement about the columns of files, never one about their rows."""
+
+
+def selecting(files: Files, kinds: Kinds, ask: Ask) -> str:
+    """Print the SELECT that reads files as one table."""
+    match files.format:
+        case "Parquet":
+            return _selecting_parquet(files, kinds, ask)
+        case "CSV":
+            return _selecting_csv(files, kinds)
+        case _:
+            return _selecting_json(files, kinds, ask)
+
+
+def refuse_ambiguous(names: Iterable[str], wanted: Iterable[str]) -> None:
+    """Refuse two columns that an engine, which ignores case, would take for the one that is wanted."""
+    for name in wanted:
+        alike = [other for other in names if other.casefold() == name.casefold()]
+        if len(alike) > 1:
+            raise InputError(
+                f"columns {alike[0]!r} and {alike[1]!r} are one to an engine, which ignores case; rename one of them."
+            )
+
+
+def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
+    """Read Parquet files, which say their types; all must say the same, or rows of some would be cast, which can fail."""
+    schema = f"parquet_schema([{_listed(files)}])"
+    wanted = ", ".join(constant(name, DUCKDB) for name in kinds)
+    types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (name IN ({wanted}))"
+    if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
+        raise InputError(f"the {len(files.paths)} files differ in the columns this query reads, or in their types.")
+    partitioned = constant(bool(files.partitions), DUCKDB)
+    table = f"read_parquet([{_listed(files)}], hive_partitioning={partitioned}, hive_types_autocast=false)"
+    named = {name for (name,) in ask(f"SELECT DISTINCT name FROM {schema}")}
+    in_folders = _columns_in_paths(files) if files.partitions else set()
+    if twice := sorted(in_folders & named):
+        raise InputError(f"column {twice[0]!r} is in the files and in the names of their folders; rename one of them.")
+    if {column for column, *_ in ask(f"DESCRIBE SELECT * FROM {table}")} - named - in_folders:
+        # DuckDB renames columns that it cannot tell apart.
+        raise InputError(f"{files.names} has columns whose names differ in case only; rename one of them.")
+    return f"SELECT * FROM {table}"
+
+
+def _columns_in_paths(files: Files) -> set[str]:
+    """Name the columns DuckDB finds in whole paths, which may be more than those below the folder that was given."""
+    return {name for path in files.paths for name in columns_in_folders(path, below=Path(path.anchor))}
+
+
+def _selecting_csv(files: Files, kinds: Kinds) -> str:
+    """Read CSV files by what their first line says; rows with too few fields or a broken quote are dropped."""
+    headers = {_header(path, files, kinds) for path in files.paths}
+    if len(headers) > 1:
+        raise InputError(f"the {len(files.paths)} files differ in their first lines, which must name the same columns.")
+    delimiter, *names = headers.pop()
+    if not set(names) & set(kinds):
+        # Then the line may be a row, and nothing of it may be said.
+        raise ColumnNotFound(
+            f"no column {next(iter(kinds))!r} in {files.names}; its first line must name the columns, in UTF-8."
+        )
+    refuse_ambiguous(names, kinds)
+    columns = _told_apart(names)
+    # Where one is missing all are read, so that it can be said which there are.
+    wanted = list(kinds) if set(kinds) <= set(names) else columns
+    return (
+        f"SELECT {_casting(wanted, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(columns)}, header=true, "
+        f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true)"
+    )
+
+
+def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
+    """Read the first line: the delimiter that finds most of the wanted columns, then all columns."""
+    head: bytes | None = None
+    with suppress(OSError, pa.ArrowException), pa.input_stream(str(path), compression="detect") as stream:
+        head = stream.read(_LONGEST_HEADER)
+    if head is None:
+        raise InputError(f"{files.names} could not be read as CSV.")
+    text = head.decode("utf-8-sig", errors="replace")
+    found = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda delimiter: len(set(found[delimiter]) & set(wanted)))
+    return (best, *found[best])
+
+
+def _split(text: str, delimiter: str) -> list[str]:
+    with suppress(csv.Error):
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    return []  # a name longer than any sensible one
+
+
+def _told_apart(names: Sequence[str]) -> list[str]:
+    """Number the columns that have no name of their own; none of them is wanted."""
+    seen: set[str] = set()
+    columns = []
+    for number, name in enumerate(names, start=1):
+        new = name and name.casefold() not in seen
+        columns.append(name if new else f"column {number} of {len(names)}")
+        seen.add(name.casefold())
+    return columns
+
+
+def _selecting_json(files: Files, kinds: Kinds, ask: Ask) -> str:
+    """Read JSON files; records that are none are dropped where each has its line, and only names that are wanted are looked for."""
+    lines = ", format='newline_delimited'" if files.format == "JSON lines" else ""
+    found = [name for name, *_ in ask(f"DESCRIBE {_reading_json(files, f'{lines}, maximum_depth=1')}")]
+    columns = list(kinds) if found == _NO_OBJECTS else [name for name in kinds if name in found]
+    if not columns:
+        raise ColumnNotFound(f"no column {next(iter(kinds))!r} in {files.names}; its records must name the columns.")
+    table = _reading_json(files, f"{lines}, columns={_texts(columns)}")
+    return f"SELECT {_casting(columns, kinds)}\nFROM ({table})"
+
+
+def _reading_json(files: Files, options: str) -> str:
+    return f"SELECT * FROM read_json([{_listed(files)}]{options}, ignore_errors=true)"
+
+
+def _listed(files: Files) -> str:
+    return ", ".join(constant(str(path), DUCKDB) for path in files.paths)
+
+
+def _texts(columns: Iterable[str]) -> str:
+    return "{" + ", ".join(f"{constant(name, DUCKDB)}: 'VARCHAR'" for name in columns) + "}"
+
+
+def _casting(columns: Iterable[str], kinds: Kinds) -> str:
+    """Print columns of text, each read as its kind; what does not fit is NULL, never an error."""
+    quoted = ((identifier(name, DUCKDB), _TYPES[kinds.get(name, Kind.TEXT)]) for name in columns)
+    return ", ".join(f"TRY_CAST({name} AS {type_name}) AS {name}" for name, type_name in quoted)

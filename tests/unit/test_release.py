@@ -1,0 +1,234 @@
+"""A release: the rows in many forms, files whole or not at all, and strangers' words made harmless."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from plume.errors import OutputError
+from plume.release import Release, harmless, show
+from questions import ENGINE, asking, people
+
+
+def release(*, keys: Any = ("x", "x", "y", "y"), private: bool = True, **changes: Any) -> Release:
+    made = plume.run(asking(**changes), people(k=pa.array(keys)), engine=ENGINE)
+    return Release(made.rows, made.explanation, private=private)
+
+
+def releasing(rows: pa.Table) -> Release:
+    return Release(rows, release().explanation, private=True)
+
+
+@pytest.fixture(scope="module")
+def some() -> Release:
+    return release()
+
+
+@pytest.fixture(scope="module")
+def none() -> Release:
+    return release(keys=["x"], budget=plume.Budget(1, 1e-12))
+
+
+def test_rows_come_as_pandas(some: Release) -> None:
+    assert some.to_pandas().columns.tolist() == ["k", "count"]
+
+
+def test_rows_come_as_polars(some: Release) -> None:
+    assert some.to_polars().schema == {"k": pl.String, "count": pl.Int64}
+
+
+def test_rows_come_as_arrow(some: Release) -> None:
+    assert pa.table(some).equals(some.to_arrow())
+
+
+def test_a_release_can_be_data_again(some: Release) -> None:
+    query = asking(user="k", keys="count", measures=[plume.users()], public_keys=[0])
+    assert len(plume.run(query, some)) == 1
+
+
+def test_a_release_knows_how_many_rows_it_has(some: Release) -> None:
+    assert len(some) == 2
+
+
+def test_a_release_without_rows_still_has_its_columns(none: Release) -> None:
+    assert (len(none), none.to_arrow().column_names, len(none.to_pandas()), len(none.to_polars())) == (
+        0,
+        ["k", "count"],
+        0,
+        0,
+    )
+
+
+def test_a_release_without_rows_can_be_printed(none: Release) -> None:
+    assert str(none).splitlines()[:2] == ["k  count", "no key passed"]
+
+
+def test_a_release_without_rows_can_be_written(none: Release, tmp_path: Path) -> None:
+    none.write_csv(tmp_path / "r.csv")
+    none.write_parquet(tmp_path / "r.parquet")
+    assert (tmp_path / "r.csv").read_text() == '"k","count"\n'
+    assert pq.read_table(tmp_path / "r.parquet").num_rows == 0
+
+
+def test_a_printed_release_says_what_it_guarantees(some: Release) -> None:
+    assert "-differential privacy for every u: adding or removing all rows of one u" in str(some)
+    assert "noise (standard deviation): count ± " in repr(some)
+
+
+def test_a_release_made_by_a_test_says_so() -> None:
+    assert "NOT PRIVATE" in str(release(private=False))
+
+
+def test_the_record_is_json(some: Release) -> None:
+    assert json.loads(some.to_json()) == json.loads(json.dumps(some.record()))
+
+
+def test_the_record_is_in_the_parquet_file(some: Release, tmp_path: Path) -> None:
+    some.write_parquet(tmp_path / "r.parquet")
+    read = pq.read_table(tmp_path / "r.parquet")
+    assert read.equals(some.to_arrow())
+    assert json.loads(read.schema.metadata[b"plume"]) == json.loads(some.to_json())
+
+
+def test_csv_holds_the_rows(some: Release, tmp_path: Path) -> None:
+    some.write_csv(str(tmp_path / "r.csv"))
+    assert pyarrow.csv.read_csv(tmp_path / "r.csv").equals(some.to_arrow())
+
+
+FORMULAS = [
+    "=1+1", "=cmd|' /C calc'!A0", "+1", "-1", "-x", "@SUM(A1)", "\tx", "\rx", "=", "+", "-", "@", '=HYPERLINK("http://x")', "@x", "-2+3",
+    "+cmd", "=\n", "\t=1", "\r=1", "--", "-0", "+49 30 123", "@name", "=A1", "-\u00a0x", "==", "+=", "@@", "=IMPORTXML()", "-(1)",
+]  # fmt: skip
+HARMLESS = ["x", "", " =1", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
+
+
+@pytest.mark.parametrize("key", FORMULAS)
+def test_what_a_spreadsheet_would_run_gets_an_apostrophe(key: str) -> None:
+    assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [f"'{key}"]
+
+
+@pytest.mark.parametrize("key", HARMLESS)
+def test_other_text_stays_as_it_is(key: str) -> None:
+    assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [key]
+
+
+def test_text_of_any_layout_is_made_harmless() -> None:
+    for kind in (pa.string(), pa.large_string()):
+        assert harmless(pa.table({"k": pa.array(["=1", None], kind)}))["k"].to_pylist() == ["'=1", None]
+
+
+def test_negative_numbers_are_no_formulas() -> None:
+    rows = pa.table({"n": [-1], "x": [-1.5], "d": [Decimal("-2.5")]})
+    assert harmless(rows).equals(rows)
+
+
+def test_bytes_are_hexadecimal_in_csv(tmp_path: Path) -> None:
+    releasing(pa.table({"k": [b"=1", b"\xff\x00"]})).write_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == '"k"\n"3d31"\n"ff00"\n'
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("a\nb", r"a\nb"),
+        ("a\rb", r"a\rb"),
+        ("a\tb", r"a\tb"),
+        ("\x00", r"\x00"),
+        ("\x9b31m", r"\x9b31m"),
+        ("\u202egnp", r"\u202egnp"),
+        ("\u200b", r"\u200b"),
+        ("\u2028", r"\u2028"),
+        ("\x07", r"\x07"),
+        ("\U000e0001", r"\U000e0001"),
+        ("ä \U0001f600", "ä \U0001f600"),
+    ],
+)
+def test_control_characters_are_escaped_in_print(key: str, shown: str) -> None:
+    assert show(pa.table({"k": [key]})).splitlines()[1].strip() == shown
+
+
+def test_names_are_printed_harmlessly_everywhere() -> None:
+    name = "\x1b[31mu\n"
+    rows = people(k=["x", "x"]).rename_columns([name, "k"])
+    printed = str(plume.run(asking(user=name, measures=[plume.count(1, name="\x1b[31mc")]), rows, engine=ENGINE))
+    assert "\x1b" not in printed
+    assert len(printed.splitlines()) == 4
+
+
+def test_a_very_long_key_is_cut_in_print() -> None:
+    assert show(pa.table({"k": ["x" * 10_000]})).splitlines()[1] == "x" * 77 + "..."
+
+
+def test_only_the_first_rows_are_printed() -> None:
+    lines = show(pa.table({"k": list(range(100))})).splitlines()
+    assert (len(lines), lines[-1]) == (12, "... 100 rows")
+
+
+@pytest.mark.parametrize("keys", [[[1], [2]], [{"a": 1}, {"a": 2}]])
+def test_a_key_that_csv_cannot_hold_is_said(keys: list[Any], tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match=r"r\.csv' could not be written; this format cannot hold one of the columns"):
+        releasing(pa.table({"k": keys})).write_csv(tmp_path / "r.csv")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("writer", ["write_csv", "write_parquet"])
+@pytest.mark.parametrize("place", ["absent/r", "file/r", "", "folder", "a\0b", "x" * 300])
+def test_a_place_where_nothing_can_be_written_is_said(some: Release, tmp_path: Path, place: str, writer: str) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OutputError, match="could not be written; is its folder there, writable, and is there room"):
+        getattr(some, writer)(tmp_path / place)
+    assert {path.name for path in tmp_path.rglob("*")} == {"file", "folder"}
+
+
+@pytest.mark.parametrize(
+    "failure", [OSError(28, "No space left on device"), pa.ArrowInvalid("oops"), KeyboardInterrupt(), MemoryError()]
+)
+@pytest.mark.parametrize(("writer", "module"), [("write_csv", pyarrow.csv), ("write_parquet", pq)])
+def test_a_failing_write_leaves_nothing_behind(
+    some: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, writer: str, module: Any
+) -> None:
+    def fail(rows: pa.Table, file: Any) -> None:
+        del rows
+        file.write(b"half of it")
+        raise failure
+
+    monkeypatch.setattr(module, writer.replace("parquet", "table"), fail)
+    with pytest.raises((OutputError, KeyboardInterrupt, MemoryError), match=r"^(.*could not be written.*|)$"):
+        getattr(some, writer)(tmp_path / "r")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failing_write_leaves_an_older_file_as_it_was(
+    some: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "r.csv"
+    target.write_text("older")
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError))
+    with pytest.raises(OutputError, match="could not be written"):
+        some.write_csv(target)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("r.csv", "older")]
+
+
+def test_a_failure_to_write_has_no_history(some: Release, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="could not be written") as caught:
+        some.write_csv(tmp_path / "absent" / "r.csv")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def test_a_name_of_the_greatest_length_can_be_written(some: Release, tmp_path: Path) -> None:
+    some.write_csv(tmp_path / ("x" * 255))
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_written_file_can_be_read_by_all(some: Release, tmp_path: Path) -> None:
+    some.write_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").stat().st_mode & 0o777 == 0o644
