@@ -12,7 +12,7 @@ def main() -> None:
         keys="recipe",
         measures=[plume.count(max_per_key=3, name="searches"), plume.users(name="people")],
         max_keys_per_user=6,
-        budget=plume.Budget(epsilon=1.1, delta=1e-5),
+        budget=plume.Budget(epsilon=1.1, delta=1e-6),
     )
     release = plume.run(query, searches)
     print(release)

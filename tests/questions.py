@@ -15,7 +15,7 @@ ENGINE = DuckDB(threads=1)
 
 
 def asking(**changes: Any) -> plume.Query:
-    """A query for the columns u, k and perhaps v."""
+    """A query for the columns u, k and perhaps v, with the paper's noise, which a constant source of randomness makes zero."""
     asked = {
         "user": "u",
         "keys": "k",
@@ -23,7 +23,7 @@ def asking(**changes: Any) -> plume.Query:
         "max_keys_per_user": 3,
         "budget": GENEROUS,
     }
-    return plume.Query(**asked | changes)
+    return plume.Query.paper(**asked | changes)
 
 
 def answer(query: plume.Query, content: Any, **settings: Any) -> dict[str, list[Any]]:

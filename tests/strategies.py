@@ -75,6 +75,20 @@ def measures(draw: st.DrawFn) -> tuple[Any, Any, float]:
             return plume.sum("value", low, high, name=f"m{draw(st.integers(0, 10**9))}"), expected, expected.step
 
 
+# Each strategy, by name or by default, and the fewest users where that is not all about weights.
+selections = st.sampled_from(
+    [
+        {},
+        {"min_users": 3},
+        {"selection": "laplace_threshold"},
+        {"selection": "laplace_threshold", "min_users": 3},
+        {"selection": "gaussian_threshold", "min_users": 2},
+        {"selection": "weighted_gaussian"},
+        {"noise": "laplace"},
+    ]
+)
+
+
 @st.composite
 def asked(draw: st.DrawFn) -> Asked:
     drawn = draw(st.lists(measures(), min_size=1, max_size=3, unique_by=lambda measure: measure[0].name))
@@ -83,7 +97,7 @@ def asked(draw: st.DrawFn) -> Asked:
         keys=["key", "day"] if draw(st.booleans()) else "key",
         measures=[ours for ours, _, _ in drawn],
         max_keys_per_user=draw(st.integers(1, 4)),
-        min_users=draw(st.sampled_from([1, 1, 1, 3])),
+        **draw(selections),
         budget=plume.Budget(epsilon=draw(st.sampled_from(EPSILONS)), delta=0.5),
     )
     return Asked(query, tuple(theirs for _, theirs, _ in drawn), tuple(grid for _, _, grid in drawn))

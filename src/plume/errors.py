@@ -93,10 +93,12 @@ class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it
         super().__init__(f"{what}. This is a bug in Plume: please report it as SECURITY.md says.")
 
 
-def printable(text: str) -> str:
-    r"""Escape all characters that could command a terminal; names of columns and files are strangers' words.
+def printable(text: str, *, keep: str = "") -> str:
+    r"""Escape all characters that could command a terminal, but for those in `keep`; names and keys are strangers' words.
 
     >>> printable("red\x1b[31m")
     'red\\x1b[31m'
     """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode() for char in text
+    )

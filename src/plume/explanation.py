@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, fields
 from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from typing import Any
 
 from plume.errors import UsageError
@@ -11,7 +10,7 @@ from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
-from plume.privacy.cost import Cost, total
+from plume.privacy.cost import Cost, Spent, spend
 
 _DIGITS = 4
 _DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
@@ -40,9 +39,9 @@ class Explanation:
         return shuffles(self.plan)
 
     @property
-    def spent(self) -> Cost:
-        """What a release spends, all parts added up."""
-        return total(costs(self.plan))
+    def spent(self) -> Spent:
+        """What a release spends, all parts together."""
+        return spend(costs(self.plan), self.asked.query.budget)
 
     @property
     def noise(self) -> tuple[MeasureNoise, ...]:
@@ -79,12 +78,10 @@ class Explanation:
             "guarantee": {
                 "unit": query.user,
                 "neighbours": "add or remove one",
-                "epsilon": float(self.spent.epsilon),
+                "epsilon": self.spent.epsilon,
                 "delta": self.spent.delta,
             },
-            "spent": [
-                {"part": cost.what, "epsilon": float(cost.epsilon), "delta": cost.delta} for cost in costs(self.plan)
-            ],
+            "spent": [_recorded(cost) for cost in costs(self.plan)],
             "selection": self.selection,
             "noise": [_plain(noise) for noise in self.noise],
             "pipeline": self.pipeline,
@@ -121,9 +118,9 @@ def guarantee(explanation: Explanation) -> str:
     )
 
 
-def _at_most(spent: float | Fraction) -> str:
+def _at_most(spent: float) -> str:
     """Round up, from the digits the caller would write: a guarantee must not sound better than it is."""
-    written = Decimal(repr(float(spent)))
+    written = Decimal(repr(spent))
     return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(written)):.{_DIGITS}g}"
 
 
@@ -131,18 +128,32 @@ def _section(title: str, lines: list[str]) -> str:
     return "\n".join(f"{title if number == 0 else '':9}  {line}" for number, line in enumerate(lines))
 
 
+def _recorded(cost: Cost) -> dict[str, str | float]:
+    priced = {"mu": cost.mu} if cost.mu else {"epsilon": float(cost.epsilon)}
+    return {"part": cost.what} | priced | {"delta": _shown_alone(cost)}
+
+
 def _spending(cost: Cost) -> str:
-    delta = f", delta {cost.delta:.3g}" if cost.delta else ""
-    return f"{cost.what}: epsilon {float(cost.epsilon):.4g}{delta}"
+    priced = f"mu {cost.mu:.4g}" if cost.mu else f"epsilon {float(cost.epsilon):.4g}"
+    delta = _shown_alone(cost)
+    return f"{cost.what}: {priced}" + (f", delta {delta:.3g}" if delta else "")
+
+
+def _shown_alone(cost: Cost) -> float:
+    """The chance that a key of one user alone is shown."""
+    return cost.novel.delta() if cost.novel else cost.delta
 
 
 def _choosing(explanation: Explanation) -> str:
     facts = explanation.selection
+    if "users_for_even_chance" in facts:
+        even, certain = facts["users_for_even_chance"], facts["users_for_certainty"]
+        return f"{facts['strategy']}: a key is shown by an exact coin, even at {even} users, certain beyond {certain}"
     if "threshold" not in facts:
         return "public keys: each listed key is released, no other is"
     return (
-        f"{facts['strategy']}: a key is shown if its users plus {facts['noise']} noise "
-        f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']}"
+        f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
+        f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"
     )
 
 

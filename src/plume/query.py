@@ -19,6 +19,16 @@ from plume.selection.public_keys import check_public_keys
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
 
+AUTO = "auto"
+# Which noise goes with which strategy: within one release, costs compose well only among their own kind.
+STRATEGIES = {
+    "laplace_threshold": "laplace",
+    "truncated_geometric": "laplace",
+    "gaussian_threshold": "gaussian",
+    "weighted_gaussian": "gaussian",
+}
+NOISES = ("laplace", "gaussian")
+
 PublicKeys = Sequence[Any] | str | Path | Any
 
 
@@ -49,6 +59,10 @@ class Query:
     """Keys known without looking at the data; then all of them and no others are released."""
     min_users: int = 1
     """Keys with fewer users are never released, whatever the noise says."""
+    selection: str = AUTO
+    """How keys are chosen: a strategy's name, or "auto"."""
+    noise: str = AUTO
+    """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error."""
 
     def __post_init__(self) -> None:
         _refuse_bad_name("user", self.user)
@@ -61,6 +75,7 @@ class Query:
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
         _set(self, "public_keys", _public_keys(self))
         share(self.budget, measures=len(self.measures), selects_keys=self.public_keys is None)
+        _refuse_bad_noise(self)
         if self.where is not None:
             parse_condition(self.where)
 
@@ -70,7 +85,12 @@ class Query:
 
         Takes what Query takes.
         """
-        return cls(**settings)
+        return cls(**settings, selection="laplace_threshold", noise="laplace")
+
+    @property
+    def noise_kind(self) -> str:
+        """The noise that was asked for, by its own name or by the strategy that needs it."""
+        return STRATEGIES.get(self.selection, self.noise)
 
     @property
     def condition(self) -> Expression | None:
@@ -129,6 +149,23 @@ def _is_measure(given: Any) -> bool:
 def _refuse_bad_bound(name: str, bound: Any) -> None:
     if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= LARGEST_BOUND:
         raise BoundError(f"{name} is {bound!r}; it must be a whole number from 1 to {LARGEST_BOUND}.")
+
+
+def _refuse_bad_noise(query: Query) -> None:
+    if query.selection not in (AUTO, *STRATEGIES):
+        raise MeasureError(f"selection is {query.selection!r}; it must be one of {', '.join((AUTO, *STRATEGIES))}.")
+    if query.noise not in (AUTO, *NOISES):
+        raise MeasureError(f"noise is {query.noise!r}; it must be one of {', '.join((AUTO, *NOISES))}.")
+    if query.noise not in (AUTO, query.noise_kind):
+        raise MeasureError(
+            f"selection = {query.selection!r} goes with noise = {query.noise_kind!r}, not {query.noise!r}; leave one of them out."
+        )
+    if query.noise_kind == "gaussian" and query.budget.delta == 0:
+        raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
+    if query.selection == "weighted_gaussian" and query.min_users > 1:
+        raise BoundError(
+            "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
+        )
 
 
 def _refuse_equal_names(query: Query) -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from plume.errors import OutputError, printable
+from plume.errors import OutputError, UsageError, printable
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.privacy.cost import Cost
+from plume.noise.noise import half_width
+from plume.privacy.cost import Spent
 from plume.version import __version__
 
 _SHOWN_ROWS = 10
@@ -39,7 +40,7 @@ class Release:
         return guarantee(self.explanation) if self.private else "NOT PRIVATE: made by a test with known randomness"
 
     @property
-    def spent(self) -> Cost:
+    def spent(self) -> Spent:
         """What this release spent."""
         return self.explanation.spent
 
@@ -51,6 +52,21 @@ class Release:
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         return {"plume": __version__, "private": self.private, "rows": len(self)} | self.explanation.record()
+
+    def intervals(self, level: float) -> "Release":
+        """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.
+
+        They cover the noise, not what bounding cut away: values of users above the limits are missing from both.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+            raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+        rows = self.rows
+        for measure in self.explanation.asked.measures:
+            name, width = measure.mechanism.name, half_width(measure.noise, level)
+            spread = width if measure.mechanism.grid == 1 else width * float(measure.mechanism.grid)
+            rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
+            rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
+        return replace(self, rows=rows)
 
     def to_json(self) -> str:
         """Give the record as JSON."""

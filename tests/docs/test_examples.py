@@ -25,9 +25,10 @@ def test_an_example_prints_a_release(example: Path, capsys: pytest.CaptureFixtur
 def test_recipes_leaves_misspellings_out(capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed_by(ROOT / "examples" / "recipes.py", capsys)
     assert lines[0].split() == ["recipe", "searches", "people"]
-    # Each of the 60 recipes is 12 scales of the noise above the threshold, and each misspelling as far below: two may stray.
+    # Each of the 60 recipes is 18 standard deviations of the noise above the threshold; that two misspellings pass has a probability
+    # below 1e-7.
     released = int(lines[-1].split(", ")[1].split()[0])
-    assert 58 <= released <= 62
+    assert 60 <= released <= 61
 
 
 def test_website_time_shows_every_page_with_its_order_of_magnitude(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from docs.pages import ROOT
 
 GUARANTEES = ROOT / "docs" / "guarantees"
 NOT_STRATEGIES = {"strategy"}
+LAWS = {"laplace": "discrete_laplace", "gaussian": "rounded_gaussian"}
 
 
 def modules(package: ModuleType) -> dict[str, ModuleType]:
@@ -25,30 +26,22 @@ def modules(package: ModuleType) -> dict[str, ModuleType]:
 
 def defines(module: ModuleType, *, attribute: str) -> bool:
     """Tell whether a module has a class of its own with this attribute that is not just a protocol."""
-    return bool(own_classes(module, attribute=attribute))
-
-
-def own_classes(module: ModuleType, *, attribute: str) -> list[type]:
     own = [made for _, made in inspect.getmembers(module, inspect.isclass) if made.__module__ == module.__name__]
-    return [made for made in own if hasattr(made, attribute) and not getattr(made, "_is_protocol", False)]
+    return any(hasattr(made, attribute) and not getattr(made, "_is_protocol", False) for made in own)
 
 
 MECHANISMS = [name for name, module in modules(plume.mechanisms).items() if defines(module, attribute="combine_raw")]
 STRATEGIES = [name for name in modules(plume.selection) if name not in NOT_STRATEGIES]
-NOISES = [
-    noise.kind.lower().replace(" ", "_")
-    for module in modules(plume.noise).values()
-    for noise in own_classes(module, attribute="tail")
-]
+NOISES = [LAWS.get(name, name) for name, module in modules(plume.noise).items() if defines(module, attribute="tail")]
 
 
 def test_mechanisms_and_strategies_are_found() -> None:
     assert {"count", "sum", "users"} <= set(MECHANISMS)
-    assert {"laplace_threshold", "public_keys"} <= set(STRATEGIES)
-    assert {"discrete_laplace", "rounded_gaussian"} <= set(NOISES)
+    assert {"laplace_threshold", "public_keys", "truncated_geometric", "weighted_gaussian"} <= set(STRATEGIES)
+    assert set(NOISES) == {"discrete_laplace", "rounded_gaussian"}
 
 
-@pytest.mark.parametrize("name", [*MECHANISMS, *STRATEGIES, *NOISES, "bounding"])
+@pytest.mark.parametrize("name", [*MECHANISMS, *STRATEGIES, *NOISES, "bounding", "gaussian_composition"])
 def test_it_has_a_page_named_after_it(name: str) -> None:
     assert (GUARANTEES / f"{name.replace('_', '-')}.md").exists()
 

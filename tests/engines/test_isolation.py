@@ -1,15 +1,17 @@
 """The engine's own connection: it reaches the tables that were let in and nothing else, and leaves nothing behind."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.engines.duckdb import DuckDB
+from plume.engines.duckdb import DuckDB, DuckDBSession, _quietly, _set
 from plume.engines.engine import Table
 from plume.errors import EngineError, InputError, ResourceError, SettingError
 from plume.plan.types import Kind
@@ -164,3 +166,58 @@ def test_a_temporary_folder_must_be_one(home: Path, name: str) -> None:
 @pytest.mark.parametrize("limit", ["512MB", "0.5 GiB", "1gb", "50%"])
 def test_memory_can_be_limited(limit: str) -> None:
     assert len(plume.run(asking(), ROWS, engine=DuckDB(memory_limit=limit))) == 1
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+FAILURES: list[tuple[BaseException, type[BaseException], str]] = [
+    (duckdb.ConversionException("alice"), EngineError, "^DuckDB failed at step by_user; its message is withheld"),
+    (duckdb.InvalidInputException("interrupted by alice"), EngineError, "^DuckDB failed at step by_user"),
+    (pa.ArrowInvalid("alice"), EngineError, "^DuckDB failed at step by_user"),
+    (OSError("alice"), EngineError, "^DuckDB failed at step by_user"),
+    (ValueError("alice"), EngineError, "^step by_user failed; the reason is withheld"),
+    (UnicodeDecodeError("utf-8", b"alice", 0, 1, "alice"), EngineError, "^step by_user failed"),
+    (duckdb.OutOfMemoryException("alice"), ResourceError, "^memory or the temporary folder ran out at step by_user"),
+    (MemoryError("alice"), ResourceError, "^memory or the temporary folder ran out"),
+    (OSError(28, "No space left on device", "alice"), ResourceError, "^memory or the temporary folder ran out"),
+    (duckdb.IOException("alice: No space left on device"), ResourceError, "^memory or the temporary folder ran out"),
+    (duckdb.InterruptException("alice"), KeyboardInterrupt, "^$"),
+    (RuntimeError("Query interrupted"), KeyboardInterrupt, "^$"),
+    (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
+    (InputError("in our own words"), InputError, "^in our own words$"),
+]
+
+
+@pytest.mark.parametrize(("raised", "error", "match"), FAILURES)
+def test_what_goes_wrong_is_said_in_our_own_words(
+    raised: BaseException, error: type[BaseException], match: str
+) -> None:
+    with pytest.raises(error, match=match) as caught:
+        _quietly("by_user", raising(raised))
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+def test_too_little_room_for_data_is_no_fault_of_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DuckDBSession, "keep", lambda *_: raising(ResourceError("memory ran out"))())
+    with pytest.raises(ResourceError, match="memory ran out"):
+        plume.run(asking(), ROWS.to_reader())
+
+
+def test_a_setting_that_this_duckdb_does_not_know_is_named() -> None:
+    with (
+        duckdb.connect() as connection,
+        pytest.raises(SettingError, match="DuckDB does not take fast = true; another version"),
+    ):
+        _set(connection, "fast", "true")
+
+
+def test_folders_of_partitions_with_names_like_patterns_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "k=[x]").mkdir()
+    pq.write_table(ROWS.drop_columns(["k"]), tmp_path / "k=[x]" / "rows.parquet")
+    with pytest.raises(InputError, match=r"the path of 'rows.parquet' holds one of \* \? \[ \] "):
+        plume.run(asking(), tmp_path)

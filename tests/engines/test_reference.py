@@ -1,19 +1,26 @@
 """Before noise, every pipeline on every engine equals the plain-Python reference, exactly."""
 
+import math
 from collections import Counter
+from collections.abc import Callable
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import plume
-from exact import SALT, exact_release
+from exact import ENTROPY, SALT, exact_release
 from plume.engines.engine import Engine
+from plume.pipelines.calibrated import calibrate
+from plume.selection.strategy import SelectionStrategy
+from plume.selection.weighted_gaussian import WeightedGaussian
 from reference import pipelines as reference
 from reference.pipelines import System
 from strategies import KEYS, Asked, asked, records, table, tables
 
+INVERSE_ROOTS = {keys: math.isqrt(2**40 // keys) for keys in range(1, 5)}
 SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
 
@@ -27,9 +34,14 @@ def found(release: pa.Table) -> list[tuple[object, ...]]:
 
 
 def system(case: Asked) -> System:
-    threshold = int(plume.explain(case.query).selection.get("threshold", 0))
-    least = case.query.min_users
-    return System(case.query.max_keys_per_user, SALT, case.measures, lambda n: n >= threshold and n >= least)
+    strategy = calibrate(case.query).selection
+    weight = INVERSE_ROOTS.__getitem__ if isinstance(strategy, WeightedGaussian) else (lambda keys: 1)  # noqa: ARG005
+    return System(case.query.max_keys_per_user, SALT, case.measures, retaining(strategy), weight)
+
+
+def retaining(strategy: SelectionStrategy | None) -> Callable[[int], bool]:
+    """What the strategy keeps when its entropy is constant, one key at a time."""
+    return lambda weight: strategy is not None and bool(strategy.keep(np.array([weight]), ENTROPY)[0])
 
 
 def test_the_random_tables_are_worth_testing_on() -> None:

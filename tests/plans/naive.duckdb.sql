@@ -15,7 +15,7 @@ GROUP BY "user_id", "key_1", "key_2";
 SELECT "user_id", count(*) AS "keys_of_user"
 FROM "by_user_combined"
 GROUP BY "user_id"
-HAVING count(*) > 64;
+HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "keys_of_user"
@@ -27,7 +27,7 @@ SELECT "user_id" AS "user_id",
        "key_2" AS "key_2",
        "keys_of_user" AS "keys_of_user"
 FROM "by_user"
-WHERE ("keys_of_user" IS NULL);
+WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
 -- bounded_above_limit
 SELECT "user_id" AS "user_id",
@@ -36,7 +36,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST(length(CAST("key_2" AS VARCHAR)) AS VARCHAR), ':', CAST("key_2" AS VARCHAR))) AS "key_order"
 FROM "by_user"
-WHERE (NOT ("keys_of_user" IS NULL));
+WHERE "keys_of_user" > 64;
 
 -- bounded_few
 SELECT "user_id", "key_1", "key_2", "keys_of_user", "key_order"
@@ -61,7 +61,7 @@ FROM "bounded_cut";
 -- weights
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
-       1 AS "weight"
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight"
 FROM "bounded";
 
 -- keyed
@@ -91,7 +91,7 @@ GROUP BY "user_id", "key_1", "key_2";
 SELECT "user_id", count(*) AS "keys_of_user"
 FROM "by_user_again_combined"
 GROUP BY "user_id"
-HAVING count(*) > 64;
+HAVING count(*) > 0;
 
 -- by_user_again
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
@@ -105,7 +105,7 @@ SELECT "user_id" AS "user_id",
        "measure_3_raw_total" AS "measure_3_raw_total",
        "keys_of_user" AS "keys_of_user"
 FROM "by_user_again"
-WHERE ("keys_of_user" IS NULL);
+WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
 -- safe_above_limit
 SELECT "user_id" AS "user_id",
@@ -116,7 +116,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST(length(CAST("key_2" AS VARCHAR)) AS VARCHAR), ':', CAST("key_2" AS VARCHAR))) AS "key_order"
 FROM "by_user_again"
-WHERE (NOT ("keys_of_user" IS NULL));
+WHERE "keys_of_user" > 64;
 
 -- safe_few
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"

@@ -12,7 +12,7 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user, kept
-SELECT `user_id`, `key_1`, `key_2`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+SELECT `user_id`, `key_1`, `key_2`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`
 FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
 
 -- bounded_uncut
@@ -21,7 +21,7 @@ SELECT `user_id` AS `user_id`,
        `key_2` AS `key_2`,
        `keys_of_user` AS `keys_of_user`
 FROM `by_user`
-WHERE (`keys_of_user` IS NULL);
+WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
 -- bounded_above_limit
 SELECT `user_id` AS `user_id`,
@@ -30,7 +30,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user`
-WHERE (NOT (`keys_of_user` IS NULL));
+WHERE `keys_of_user` > 64;
 
 -- bounded_few
 SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`, `key_order`
@@ -55,7 +55,7 @@ FROM `bounded_cut`;
 -- weights
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       1 AS `weight`
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`
 FROM `bounded`;
 
 -- keyed
@@ -85,7 +85,7 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `selected_rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user_again, kept
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`
 FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_again_combined`);
 
 -- safe_uncut
@@ -96,7 +96,7 @@ SELECT `user_id` AS `user_id`,
        `measure_3_raw_total` AS `measure_3_raw_total`,
        `keys_of_user` AS `keys_of_user`
 FROM `by_user_again`
-WHERE (`keys_of_user` IS NULL);
+WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
 -- safe_above_limit
 SELECT `user_id` AS `user_id`,
@@ -107,7 +107,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user_again`
-WHERE (NOT (`keys_of_user` IS NULL));
+WHERE `keys_of_user` > 64;
 
 -- safe_few
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`

@@ -14,7 +14,7 @@ FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user, kept
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 64 THEN keys_counted END AS `keys_of_user`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`
 FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
 
 -- uncut
@@ -25,12 +25,12 @@ SELECT `user_id` AS `user_id`,
        `measure_3_raw_total` AS `measure_3_raw_total`,
        `keys_of_user` AS `keys_of_user`
 FROM `by_user`
-WHERE (`keys_of_user` IS NULL);
+WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
 -- uncut_contributions
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       1 AS `weight`,
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
        CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS `measure_1_records`,
        1 AS `measure_2_users`,
        CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS `measure_3_total`
@@ -45,7 +45,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(length(CAST(`key_2` AS STRING)) AS STRING), ':', CAST(`key_2` AS STRING))) AS `key_order`
 FROM `by_user`
-WHERE (NOT (`keys_of_user` IS NULL));
+WHERE `keys_of_user` > 64;
 
 -- bounded
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
@@ -56,7 +56,7 @@ WHERE key_rank <= 64;
 -- bounded_weights
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       1 AS `weight`,
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
        0 AS `measure_1_records`,
        0 AS `measure_2_users`,
        0 AS `measure_3_total`

@@ -17,7 +17,7 @@ GROUP BY "user_id", "key_1", "key_2";
 SELECT "user_id", count(*) AS "keys_of_user"
 FROM "by_user_combined"
 GROUP BY "user_id"
-HAVING count(*) > 64;
+HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
@@ -31,7 +31,7 @@ SELECT "user_id" AS "user_id",
        "measure_3_raw_total" AS "measure_3_raw_total",
        "keys_of_user" AS "keys_of_user"
 FROM "by_user"
-WHERE ("keys_of_user" IS NULL);
+WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
 -- bounded_above_limit
 SELECT "user_id" AS "user_id",
@@ -42,7 +42,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST(length(CAST("key_2" AS VARCHAR)) AS VARCHAR), ':', CAST("key_2" AS VARCHAR))) AS "key_order"
 FROM "by_user"
-WHERE (NOT ("keys_of_user" IS NULL));
+WHERE "keys_of_user" > 64;
 
 -- bounded_few
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
@@ -69,7 +69,7 @@ FROM "bounded_cut";
 -- contributions
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
-       1 AS "weight",
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
        CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS "measure_1_records",
        1 AS "measure_2_users",
        CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS "measure_3_total"

@@ -4,6 +4,7 @@ Each pair has its own users and keys, so one run holds them all: the table with 
 """
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ import plume
 from exact import exact_step
 from plume.engines.engine import Engine
 from plume.pipelines.calibrated import calibrate
+from plume.selection.weighted_gaussian import UNIT
 from strategies import HOSTILE
 
 PAIRS = 2000
@@ -28,7 +30,9 @@ QUERY = plume.Query(
     ],
     max_keys_per_user=LIMIT,
     budget=plume.Budget(epsilon=2.0, delta=0.1),
+    selection="laplace_threshold",
 )
+WEIGHTED = replace(QUERY, selection="weighted_gaussian")
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
@@ -79,6 +83,19 @@ def test_weights_of_keys_change_at_no_more_keys_than_the_limit_and_by_one(engine
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
+def test_weights_by_degree_change_by_no_more_than_one_unit_in_the_norm_that_gaussian_noise_pays_in(
+    engine: Engine, pipeline: str
+) -> None:
+    before, after = (
+        exact_step(WEIGHTED, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+    )
+    found = changes(before, after, "weight")
+    assert max(len(changed) for changed in found.values()) == LIMIT
+    norms = [sum(change**2 for change in changed) for changed in found.values()]
+    assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
 def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_their_sensitivity(
     engine: Engine, pipeline: str
 ) -> None:
@@ -101,9 +118,7 @@ def test_every_selected_key_has_a_row_and_no_other_key_has(engine: Engine, pipel
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_a_bound_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: str) -> None:
     """The test of the tests above: with a limit of four, some pair changes in four keys."""
-    wider = plume.Query(
-        user="person", keys="key", measures=QUERY.measures, max_keys_per_user=LIMIT + 1, budget=QUERY.budget
-    )
+    wider = replace(QUERY, max_keys_per_user=LIMIT + 1)
     before, after = (
         exact_step(wider, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
     )

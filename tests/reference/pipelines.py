@@ -32,6 +32,8 @@ class System:
     salt: str
     measures: tuple[Measure, ...]
     retain_key: Callable[[int], bool]
+    weight: Callable[[int], int] = lambda keys: 1  # noqa: ARG005
+    """What a user with so many keys gives to each; the paper counts users."""
 
 
 @dataclass
@@ -66,11 +68,12 @@ def contribution_bound(system: System, records: Iterable[Record]) -> list[Heap]:
     return list(heaps.values())
 
 
-def key_occurrences(heaps: Iterable[Heap]) -> dict[Key, int]:
+def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
     counts: dict[Key, int] = defaultdict(int)
     for heap in heaps:
-        for key, _ in heap.top():
-            counts[key] += 1
+        top = heap.top()
+        for key, _ in top:
+            counts[key] += system.weight(len(top))
     return counts
 
 
@@ -91,14 +94,14 @@ def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict
 
 def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
     """Section 5: bound, select, join, bound again, aggregate."""
-    selected = apply_privacy(system, key_occurrences(contribution_bound(system, records)))
+    selected = apply_privacy(system, key_occurrences(system, contribution_bound(system, records)))
     return of_public_keys(system, records, selected)
 
 
 def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
     """Section 6: everything from one bounding."""
     heaps = contribution_bound(system, records)
-    return aggregate(system, heaps, apply_privacy(system, key_occurrences(heaps)))
+    return aggregate(system, heaps, apply_privacy(system, key_occurrences(system, heaps)))
 
 
 def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
@@ -107,7 +110,7 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...
     for record in records:
         gathered[record.user].append(record)
     again = [record for of_user in gathered.values() for record in of_user]
-    selected = apply_privacy(system, key_occurrences(contribution_bound(system, again)))
+    selected = apply_privacy(system, key_occurrences(system, contribution_bound(system, again)))
     return aggregate(system, contribution_bound(system, (r for r in again if r.key in selected)), selected)
 
 

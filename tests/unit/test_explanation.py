@@ -19,7 +19,7 @@ def query(epsilon: float = 1.1, **changes) -> plume.Query:
 
 
 def test_an_explanation_names_threshold_noise_and_spending() -> None:
-    text = str(plume.explain(query(epsilon=math.log(3))))
+    text = str(plume.explain(query(epsilon=math.log(3), selection="laplace_threshold")))
     assert "reach 1747" in text
     assert "count: discrete Laplace, standard deviation 988.6" in text
     assert "selection: epsilon 0.5493, delta 9.97e-06" in text
@@ -59,6 +59,20 @@ def test_an_unknown_pipeline_is_refused() -> None:
         plume.explain(query(), pipeline="fast")
 
 
-def test_noise_too_wide_for_selection_is_refused_like_that_of_measures() -> None:
-    with pytest.raises(RangeError, match="raise epsilon or lower max_keys_per_user"):
-        plume.explain(query(epsilon=1e-9, max_keys_per_user=10**6, measures=[plume.users()]))
+@pytest.mark.parametrize("selection", ["laplace_threshold", "gaussian_threshold", "weighted_gaussian"])
+def test_noise_too_wide_for_selection_is_refused_like_that_of_measures(selection: str) -> None:
+    with pytest.raises(RangeError, match="raise epsilon"):
+        tiny = plume.Budget(epsilon=1e-9, delta=1e-12)
+        plume.explain(query(max_keys_per_user=10**6, measures=[plume.users()], selection=selection, budget=tiny))
+
+
+def test_each_strategy_is_explained_in_its_own_words() -> None:
+    said = {limit: str(plume.explain(query(max_keys_per_user=limit, measures=[plume.users()]))) for limit in (1, 64)}
+    assert "truncated geometric: a key is shown by an exact coin, even at 20 users, certain beyond 39" in said[1]
+    assert "weighted Gaussian: a key is shown if its users' weights" in said[64]
+    assert "selection: mu " in said[64]
+
+
+def test_a_record_of_gaussian_parts_gives_their_mu() -> None:
+    record = plume.explain(query()).record()
+    assert [set(part) for part in record["spent"]] == [{"part", "mu", "delta"}] * 3

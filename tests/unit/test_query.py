@@ -58,7 +58,11 @@ def test_the_papers_query_takes_what_a_query_takes() -> None:
         "max_keys_per_user": 1,
         "budget": plume.Budget(1, 1e-6),
     }
-    assert plume.Query.paper(**settings) == plume.Query(**settings)
+    asked = plume.Query.paper(**settings)
+    assert {name: getattr(asked, name) for name in settings} == settings | {
+        "keys": ("k",),
+        "measures": (plume.users(),),
+    }
 
 
 def test_public_keys_without_delta_are_enough() -> None:

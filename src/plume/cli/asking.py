@@ -20,6 +20,8 @@ def make_query(options: Mapping[str, Any]) -> Query:
         where=options["where"],
         public_keys=options["public_keys"],
         min_users=options["min_users"],
+        selection=options["selection"],
+        noise=options["noise"],
     )
 
 

@@ -13,6 +13,7 @@ from plume.mechanisms.count import count
 from plume.mechanisms.users import users as count_users
 from plume.plan.analysis import costs
 from plume.privacy.budget import Budget
+from plume.privacy.cost import shares_spent
 from plume.query import Query
 from plume.release import Release
 from plume.running import run
@@ -129,5 +130,5 @@ def _spellings(release: Release) -> set[str]:
 
 
 def _spent(release: Release) -> str:
-    parts = ", ".join(f"{float(cost.epsilon):.3g} on {cost.what}" for cost in costs(release.explanation.plan))
-    return f"{release.guarantee}. Of epsilon, {parts}."
+    parts = shares_spent(costs(release.explanation.plan)).items()
+    return f"{release.guarantee}. Of it, {', '.join(f'{share:.0%} on {what}' for what, share in parts)}."

@@ -11,8 +11,7 @@ from typing import Any
 import click
 
 from plume.cli.commands import demo, explain, run, synth
-from plume.cli.terminal import printable
-from plume.errors import BudgetExceeded, PlumeError, UsageError
+from plume.errors import BudgetExceeded, PlumeError, UsageError, printable
 from plume.version import __version__
 
 _ANYTHING_ELSE, _WRONG_USE, _OVER_BUDGET, _INTERRUPTED = 1, 2, 3, 130

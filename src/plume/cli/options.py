@@ -41,6 +41,22 @@ query_options = _together(
         help="A table of keys known without the data: all of them are released and no others.",
     ),
     click.option("--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."),
+    click.option(
+        "--selection",
+        type=click.Choice(
+            ["auto", "laplace_threshold", "truncated_geometric", "gaussian_threshold", "weighted_gaussian"]
+        ),
+        default="auto",
+        show_default=True,
+        help="How keys are chosen.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(["auto", "laplace", "gaussian"]),
+        default="auto",
+        show_default=True,
+        help="Which noise is drawn; auto takes the one with the smaller error.",
+    ),
 )
 
 engine_options = _together(

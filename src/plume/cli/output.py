@@ -10,9 +10,9 @@ import click
 import pyarrow as pa
 import pyarrow.csv
 
-from plume.cli.terminal import Say, printable
+from plume.cli.terminal import Say
 from plume.engines.files import find_files
-from plume.errors import OutputError
+from plume.errors import OutputError, printable
 from plume.release import Release, _write_whole, harmless, show
 
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}

@@ -1,21 +1,12 @@
-"""What people see beside the results: remarks on standard error, and strangers' words made harmless for a terminal."""
+"""What people see beside the results: remarks on standard error."""
 
 from collections.abc import Callable
 
 import click
 
+from plume.errors import printable
+
 Say = Callable[[str], None]
-
-
-def printable(text: str, *, keep: str = "") -> str:
-    r"""Escape all characters that could command a terminal, but for those in `keep`.
-
-    >>> printable("red\x1b[31m")
-    'red\\x1b[31m'
-    """
-    return "".join(
-        char if char.isprintable() or char in keep else char.encode("unicode_escape").decode() for char in text
-    )
 
 
 def remarks(*, quiet: bool) -> Say:

@@ -19,5 +19,19 @@ class Noise(Protocol):
     def standard_deviation(self) -> float:
         """The standard deviation, in grid units."""
 
+    def tail(self, at_least: int) -> float:
+        """The probability of a value of at least so much."""
+
     def sample(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
         """Draw `size` independent values."""
+
+
+def half_width(noise: Noise, level: float) -> int:
+    """Find the smallest width that noise does not exceed, on either side, with a probability of at least `level`."""
+    low, high = -1, 1
+    while 2 * noise.tail(high + 1) > 1 - level:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if 2 * noise.tail(middle + 1) > 1 - level else (low, middle)
+    return high

@@ -1,14 +1,24 @@
 """A query with its noise: every measure and the selection know what they draw, before any data is read."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from plume.mechanisms.mechanism import Mechanism
+from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
-from plume.privacy.calibration import laplace_for, share
-from plume.privacy.cost import Cost, laplace_cost
-from plume.query import Query
+from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
+from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
+from plume.query import AUTO, Query
+from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
+from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.weighted_gaussian import weighted_gaussian
+
+# Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
+_FEW_KEYS = 2
+_MEAN_OF_GAUSSIAN = 0.7978845608028654
+"""The mean of the absolute value of a standard Gaussian."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +26,7 @@ class CalibratedMeasure:
     """A mechanism, the noise it draws, and the prefix that keeps its columns apart from other measures'."""
 
     mechanism: Mechanism
-    noise: DiscreteLaplace
+    noise: DiscreteLaplace | RoundedGaussian
     max_keys_per_user: int
     prefix: str
 
@@ -38,7 +48,8 @@ class CalibratedMeasure:
     @property
     def cost(self) -> Cost:
         """What releasing this measure spends."""
-        return laplace_cost(
+        price = laplace_cost if isinstance(self.noise, DiscreteLaplace) else gaussian_cost
+        return price(
             self.mechanism.name,
             scale=self.noise.scale,
             sensitivity=self.mechanism.sensitivity(),
@@ -67,21 +78,72 @@ class CalibratedQuery:
 
 
 def calibrate(query: Query) -> CalibratedQuery:
-    """Share the query's budget out and scale the noise of each part."""
-    limit = query.max_keys_per_user
-    shares = share(query.budget, measures=len(query.measures), selects_keys=query.public_keys is None)
-    selection = None
-    if query.public_keys is None:
-        selection = laplace_threshold(
-            limit, epsilon=shares.selection_epsilon, delta=shares.selection_delta, min_users=query.min_users
-        )
-    measures = tuple(
+    """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget."""
+    if query.noise_kind != AUTO:
+        return _CALIBRATIONS[query.noise_kind](query)
+    if query.public_keys is None and query.max_keys_per_user > _FEW_KEYS:
+        return _with_gaussian(query)
+    laplace = _with_laplace(query)
+    if query.budget.delta == 0:
+        return laplace
+    gaussian = _with_gaussian(query)
+    return laplace if _error(laplace) <= _error(gaussian) else gaussian
+
+
+def _with_laplace(query: Query) -> CalibratedQuery:
+    shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
+    measures = _measures(
+        query,
+        lambda sensitivity: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * shares.measure),
+    )
+    if query.public_keys is not None:
+        return CalibratedQuery(query, None, measures)
+    spent, delta = epsilon * shares.selection, query.budget.delta
+    if query.selection == "laplace_threshold":
+        threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
+        return CalibratedQuery(query, threshold, measures)
+    return CalibratedQuery(query, TruncatedGeometric(limit, spent, delta, min_users=query.min_users), measures)
+
+
+def _with_gaussian(query: Query) -> CalibratedQuery:
+    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
+    measures = _measures(
+        query,
+        lambda sensitivity: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=shares.measure),
+    )
+    if query.public_keys is not None:
+        return CalibratedQuery(query, None, measures)
+    left = {
+        "sigma": deviation_for(budget, shares.selection),
+        "others": 1 / deviation_for(budget, 1 - shares.selection),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
+    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
+    if query.selection == "gaussian_threshold" or query.min_users > 1:
+        return CalibratedQuery(query, gaussian_threshold(limit, min_users=query.min_users, **left), measures)
+    return CalibratedQuery(query, weighted_gaussian(limit, **left), measures)
+
+
+_CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with_laplace, "gaussian": _with_gaussian}
+
+
+def _shares(query: Query) -> Shares:
+    return share(query.budget, measures=len(query.measures), selects_keys=query.public_keys is None)
+
+
+def _measures(
+    query: Query, noise_for: Callable[[int], DiscreteLaplace | RoundedGaussian]
+) -> tuple[CalibratedMeasure, ...]:
+    return tuple(
         CalibratedMeasure(
-            mechanism,
-            laplace_for(mechanism.sensitivity(), max_keys_per_user=limit, epsilon=shares.measure_epsilon),
-            limit,
-            prefix=f"measure_{number}",
+            mechanism, noise_for(mechanism.sensitivity()), query.max_keys_per_user, prefix=f"measure_{number}"
         )
         for number, mechanism in enumerate(query.measures, start=1)
     )
-    return CalibratedQuery(query, selection, measures)
+
+
+def _error(asked: CalibratedQuery) -> float:
+    """The mean absolute noise of the first measure, in units of its grid; that of the others is in proportion to it."""
+    noise = asked.measures[0].noise
+    return float(noise.scale) * (1 if isinstance(noise, DiscreteLaplace) else _MEAN_OF_GAUSSIAN)

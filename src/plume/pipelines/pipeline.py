@@ -23,7 +23,7 @@ PIPELINES: dict[str, Callable[[CalibratedQuery], Noise]] = {
 
 def make_plan(query: Query, pipeline: Any = "plume") -> tuple[CalibratedQuery, Noise]:
     """Plan a query, and refuse a plan that would release anything exact, unbounded or over budget."""
-    if pipeline not in PIPELINES:
+    if not isinstance(pipeline, str) or pipeline not in PIPELINES:
         raise UsageError(f"pipeline is {pipeline!r}; it must be one of {', '.join(PIPELINES)}.")
     asked = calibrate(query)
     plan = PIPELINES[pipeline](asked)

@@ -14,7 +14,7 @@ def plume(asked: CalibratedQuery) -> Noise:
     if asked.selection is None:
         return steps.aggregate_public_keys(asked)
     by_user = steps.by_user(asked, steps.rows(asked))
-    uncut, above_limit = steps.uncut(by_user), steps.above_limit(asked, by_user)
+    uncut, above_limit = steps.uncut(asked, by_user), steps.above_limit(asked, by_user)
     bounded = steps.keep_few(asked, above_limit, name="bounded")
 
     said = (*steps.keys(asked), *steps.weight(asked.selection))

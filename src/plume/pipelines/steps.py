@@ -7,6 +7,7 @@ from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.expressions import (
     Aggregate,
     AllOf,
+    AnyOf,
     Column,
     Comparator,
     Compare,
@@ -63,7 +64,9 @@ def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", meas
     """D_0: one row per user and key, gathered by user, each knowing if its user is above the limit."""
     aggregates = tuple(pair for measure in asked.measures for pair in _raw(asked, measure)) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
-    return CountKeys(name, combined, USER, KEYS_OF_USER, above=asked.query.max_keys_per_user)
+    everybody = asked.selection is not None and asked.selection.counts_all_keys
+    above = 0 if everybody else asked.query.max_keys_per_user
+    return CountKeys(name, combined, USER, KEYS_OF_USER, above)
 
 
 def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[str, Aggregate]]:
@@ -71,15 +74,17 @@ def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[s
         yield measure.raw[name], rename(aggregate, asked.values)
 
 
-def uncut(source: CountKeys, *, name: str = "uncut") -> Map:
+def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
-    return Map(name, source, _as_they_are(source), where=IsNull(Column(KEYS_OF_USER)))
+    within = Compare(Column(KEYS_OF_USER), Comparator.AT_MOST, Literal(asked.query.max_keys_per_user))
+    return Map(name, source, _as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
     order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
-    return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=Not(IsNull(Column(KEYS_OF_USER))))
+    above = Compare(Column(KEYS_OF_USER), Comparator.GREATER, Literal(asked.query.max_keys_per_user))
+    return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=above)
 
 
 def _as_they_are(source: Node) -> Named:
@@ -95,7 +100,7 @@ def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
     """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
     few = keep_few(asked, above_limit(asked, source, name=f"{name}_above_limit"), name=f"{name}_few")
     cut = Map(f"{name}_cut", few, _as_they_are(source))
-    return Append(name, (uncut(source, name=f"{name}_uncut"), cut))
+    return Append(name, (uncut(asked, source, name=f"{name}_uncut"), cut))
 
 
 def restrict(asked: CalibratedQuery, source: Node, selected: Node, lookup: Lookup) -> KeepSelected:

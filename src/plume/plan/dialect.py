@@ -1,8 +1,10 @@
 """What differs between engines that print the same plan, and how names and constants get into SQL: quoted here, or not at all."""
 
+import math
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from plume.errors import PlumeBug
 from plume.plan.expressions import Value
 
 
@@ -42,7 +44,7 @@ def identifier(name: str, dialect: Dialect) -> str:
     return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
 
 
-def constant(value: Value, dialect: Dialect) -> str:
+def constant(value: Value, dialect: Dialect) -> str:  # noqa: C901 - one case per type
     """Print a constant so that it can only be a constant."""
     match value:
         case bool():
@@ -55,6 +57,8 @@ def constant(value: Value, dialect: Dialect) -> str:
             for plain, escaped in dialect.escapes:
                 value = value.replace(plain, escaped)
             return f"'{value}'"
+        case float() if not math.isfinite(value):
+            raise PlumeBug("a constant of a plan is no finite number")
         case float():
             return f"CAST({value!r} AS DOUBLE)"
         case int():

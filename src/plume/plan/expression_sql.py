@@ -103,6 +103,12 @@ def _double(value: float) -> str:
 
 
 @print_expression.register
+def _(expression: e.InverseRoot, target: Target) -> str:
+    root = f"sqrt(CAST({print_expression(expression.of, target)} AS DOUBLE))"
+    return f"CAST(floor({_double(expression.unit)} / {root}) AS BIGINT)"
+
+
+@print_expression.register
 def _(expression: e.SecretOrder, target: Target) -> str:
     # Each column as its length, a colon and its text: different columns never give equal texts.
     text_type = target.dialect.text_type

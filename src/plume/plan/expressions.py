@@ -51,6 +51,14 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class InverseRoot:
+    """floor(unit / sqrt(of)) of a number from 1 on; unit is a power of two, for which floating point gives the exact integer."""
+
+    of: "Expression"
+    unit: int
+
+
+@dataclass(frozen=True)
 class SecretOrder:
     """A hash of columns and of a secret drawn anew for each run: an order that nobody can foresee, the same on every engine."""
 
@@ -122,7 +130,20 @@ class Like:
 
 
 Expression = (
-    Column | Literal | Quantise | Clamp | Integer | SecretOrder | Compare | AllOf | AnyOf | Not | IsNull | IsIn | Like
+    Column
+    | Literal
+    | Quantise
+    | Clamp
+    | Integer
+    | InverseRoot
+    | SecretOrder
+    | Compare
+    | AllOf
+    | AnyOf
+    | Not
+    | IsNull
+    | IsIn
+    | Like
 )
 
 

@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from plume.plan.expressions import (
     Aggregate,
+    AnyOf,
     Column,
     Comparator,
     Compare,
@@ -18,7 +19,6 @@ from plume.plan.expressions import (
     IsNull,
     Literal,
     Max,
-    Not,
     columns_of,
 )
 from plume.plan.nodes import (
@@ -38,7 +38,7 @@ from plume.plan.nodes import (
 
 @dataclass(frozen=True)
 class Reach:
-    """Keys one user can change, if the user has few keys and if many; `split` names the step that told them apart."""
+    """Keys one user can change, if the user has few keys and if many; `split` says where and at which number they were told apart."""
 
     few: float
     many: float
@@ -130,10 +130,12 @@ def _reach_of_map(node: Map) -> Rows:
 def _filtered(node: Map, rows: Rows) -> Rows:
     """Apply the two filters that mean something here; any other filter depends on a user's own row alone."""
     match node.where:
-        case IsNull(Column(column)) if _counts(node.source, column):
-            return _limited(rows, few=node.source.above, many=0, split=node.source.name)
-        case Not(IsNull(Column(column))) if _counts(node.source, column):
-            return _limited(rows, few=0, many=math.inf, split=node.source.name)
+        case AnyOf((IsNull(Column(column)), Compare(Column(same), Comparator.AT_MOST, Literal(int(limit))))) if (
+            column == same and _counts(node.source, column)
+        ):
+            return _limited(rows, few=max(limit, node.source.above), many=0, split=f"{node.source.name} at {limit}")
+        case Compare(Column(column), Comparator.GREATER, Literal(int(limit))) if _counts(node.source, column):
+            return _limited(rows, few=0, many=math.inf, split=f"{node.source.name} at {limit}")
         case Compare(Column(mark), Comparator.EQUAL, Literal(1)) if _marks_public_rows(node.source, mark):
             return replace(rows, presence=NOTHING)
         case _ if rows.owned or node.where is None:

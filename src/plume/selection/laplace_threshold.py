@@ -31,6 +31,7 @@ class LaplaceThreshold:
     threshold: int
     min_users: int = 1
     name: str = "Laplace threshold"
+    counts_all_keys: bool = False
 
     @property
     def cost(self) -> Cost:
@@ -40,7 +41,7 @@ class LaplaceThreshold:
         ).epsilon
         alone = _tail(self.noise.scale, self.threshold - self.min_users)
         passing = -_exact.expm1(self.max_keys_per_user * _exact.log1p(-alone))
-        return Cost("selection", epsilon, float(passing))
+        return Cost("selection", epsilon=epsilon, delta=float(passing))
 
     def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
         """One user counts one."""
@@ -55,6 +56,7 @@ class LaplaceThreshold:
         """List what a reader of a release should know."""
         return {
             "strategy": self.name,
+            "counted": "its users",
             "threshold": self.threshold,
             "noise": self.noise.kind,
             "standard_deviation": self.noise.standard_deviation,

@@ -22,6 +22,10 @@ class SelectionStrategy(Protocol):
         """To how many keys one user may give weight."""
 
     @property
+    def counts_all_keys(self) -> bool:
+        """Whether the weight depends on how many keys the user has, so that everybody's keys must be counted."""
+
+    @property
     def cost(self) -> Cost:
         """What it spends, worked out from the noise and threshold it holds."""
 

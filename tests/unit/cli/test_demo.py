@@ -73,7 +73,7 @@ def test_misspellings_of_one_person_are_shown_as_kept_back(shown: str, release: 
 def test_it_says_that_data_are_made_up_and_what_was_spent(shown: str) -> None:
     said = " ".join(shown.split())
     assert "only because the data are made up" in said
-    assert "Of epsilon, 0.55 on selection, 0.275 on people, 0.275 on searches." in said
+    assert "Of it, 50% on selection, 25% on people, 25% on searches." in said
 
 
 def test_it_fits_80_columns_and_needs_no_colour(shown: str) -> None:

@@ -10,7 +10,7 @@ from plume.pipelines import steps
 from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import steps as steps_of
-from plume.plan.expressions import Column, Comparator, Compare, Literal
+from plume.plan.expressions import AnyOf, Column, Comparator, Compare, IsNull, Literal
 from plume.plan.nodes import Append, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 from plume.plan.nodes import sources as sources_of
 from plume.plan.reach import releases_only_noise, unpaid_noisers
@@ -66,7 +66,7 @@ def twice_the_limit(node: KeepFew) -> Node:
 
 
 def wider_split(node: CountKeys) -> Node:
-    return replace(node, above=2 * node.above)
+    return replace(node, above=2 * QUERY.max_keys_per_user)
 
 
 def without_filter(node: Map) -> Node:
@@ -127,7 +127,7 @@ def test_dropping_the_dummy_rows_is_seen(question: CalibratedQuery) -> None:
 def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: CalibratedQuery) -> None:
     rows = steps.rows(question)
     one, other = (steps.by_user(question, rows, name=name) for name in ("one", "other"))
-    few = steps.uncut(one, name="few_in_one")
+    few = steps.uncut(question, one, name="few_in_one")
     many = steps.keep_few(question, steps.above_limit(question, other, name="many_in_other"), name="cut")
     cut = Map("same_columns", many, tuple((column, Column(column)) for column in few.columns))
     both = Append("both", (few, cut))
@@ -142,6 +142,20 @@ def test_a_filter_on_exact_values_is_seen(question: CalibratedQuery) -> None:
     positive = Compare(Column("measure_1_records"), Comparator.GREATER, Literal(10))
     filtered = rewrite(plan, "exact", lambda node: replace(node, where=positive))
     assert unpaid_noisers(filtered) == ("release",)
+
+
+def test_users_told_apart_at_different_numbers_are_not_two_classes(question: CalibratedQuery) -> None:
+    """A user with three keys would be within four and above two."""
+    plan = PIPELINES["plume"](question)
+    lower = Compare(Column("keys_of_user"), Comparator.GREATER, Literal(2))
+    overlapping = rewrite(plan, "above_limit", lambda node: replace(node, where=lower))
+    assert unpaid_noisers(overlapping) == ("selected_keys", "release")
+
+
+def test_a_bound_on_another_column_is_no_bound(question: CalibratedQuery) -> None:
+    plan = PIPELINES["plume"](question)
+    other = AnyOf((IsNull(Column("keys_of_user")), Compare(Column("key_1"), Comparator.AT_MOST, Literal(1))))
+    assert "release" in unpaid_noisers(rewrite(plan, "uncut", lambda node: replace(node, where=other)))
 
 
 def _selected(plan: Noise) -> Node:

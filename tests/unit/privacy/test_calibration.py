@@ -2,33 +2,31 @@ import math
 from fractions import Fraction
 
 import pytest
+from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 
 import plume
-from plume.errors import BudgetError, BudgetExceeded, RangeError
+from plume.errors import BudgetError, BudgetExceeded, PlumeBug, RangeError, UsageError
+from plume.noise.laplace import DiscreteLaplace
+from plume.pipelines.calibrated import calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import costs
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import laplace_for, share
-from plume.privacy.cost import Cost, laplace_cost, refuse_overspending, total
+from plume.privacy.cost import Cost, laplace_cost, refuse_overspending, spend
 from strategies import Asked, asked
 
 BUDGET = Budget(epsilon=math.log(3), delta=1e-5)
 
 
-def test_the_paper_gives_half_of_epsilon_and_all_of_delta_to_selection() -> None:
-    shares = share(BUDGET, measures=1, selects_keys=True)
-    assert shares.selection_epsilon == shares.measure_epsilon == BUDGET.exact_epsilon / 2
-    assert shares.selection_delta == BUDGET.delta
-
-
-def test_measures_share_their_half_equally() -> None:
-    assert share(BUDGET, measures=3, selects_keys=True).measure_epsilon == BUDGET.exact_epsilon / 6
+def test_half_of_the_budget_chooses_keys_and_the_measures_share_the_rest() -> None:
+    shares = share(BUDGET, measures=3, selects_keys=True)
+    assert (shares.selection, shares.measure) == (Fraction(1, 2), Fraction(1, 6))
 
 
 def test_public_keys_leave_everything_to_the_measures() -> None:
     shares = share(Budget(epsilon=1.0), measures=2, selects_keys=False)
-    assert (shares.selection_epsilon, shares.measure_epsilon) == (0, Fraction(1, 2))
+    assert (shares.selection, shares.measure) == (0, Fraction(1, 2))
 
 
 def test_selecting_keys_needs_delta() -> None:
@@ -50,10 +48,10 @@ def test_noise_too_wide_to_draw_is_refused_before_any_data() -> None:
 @pytest.mark.parametrize("pipeline", PIPELINES)
 @settings(max_examples=50, deadline=None, derandomize=True)
 @given(case=asked())
-def test_every_plan_spends_its_epsilon_exactly_and_at_most_its_delta(pipeline: str, case: Asked) -> None:
+def test_every_plan_spends_at_most_its_budget_and_nearly_all_of_it(pipeline: str, case: Asked) -> None:
     _, plan = make_plan(case.query, pipeline)
-    spent = total(costs(plan))
-    assert spent.epsilon == case.query.budget.exact_epsilon
+    spent = spend(costs(plan), case.query.budget)
+    assert spent.epsilon == case.query.budget.epsilon
     assert 0 < spent.delta <= case.query.budget.delta
 
 
@@ -61,20 +59,103 @@ def test_every_plan_spends_its_epsilon_exactly_and_at_most_its_delta(pipeline: s
 @given(case=asked())
 def test_costs_follow_from_the_noise_that_is_drawn(case: Asked) -> None:
     asked_for, plan = make_plan(case.query)
+    limit = case.query.max_keys_per_user
     for measure, cost in zip(asked_for.measures, costs(plan)[1:], strict=True):
-        user_changes = case.query.max_keys_per_user * measure.mechanism.sensitivity()
-        assert cost.epsilon == user_changes / measure.noise.scale
+        sensitivity = measure.mechanism.sensitivity()
+        if isinstance(measure.noise, DiscreteLaplace):
+            assert cost.epsilon == limit * sensitivity / measure.noise.scale
+        else:
+            assert cost.mu == pytest.approx(math.sqrt(limit) * sensitivity / float(measure.noise.scale), rel=1e-12)
+
+
+SETTINGS = {"user": "user_id", "keys": "recipe", "budget": BUDGET}
+
+
+def query(limit: int, *, measures: int = 1, **changes) -> plume.Query:
+    listed = [plume.count(2, name=f"m{number}") for number in range(measures)]
+    return plume.Query(**(SETTINGS | {"measures": listed, "max_keys_per_user": limit} | changes))
+
+
+@pytest.mark.parametrize("measures", [1, 2, 4])
+@pytest.mark.parametrize("limit", [1, 2, 3, 8, 64, 512])
+@pytest.mark.parametrize("selection", ["gaussian_threshold", "weighted_gaussian", "public"])
+def test_dp_accounting_finds_gaussian_plans_within_budget_and_without_waste(
+    selection: str, limit: int, measures: int
+) -> None:
+    """All that is noised, composed from the scales really drawn; a user whose keys are all shared pays for noise alone."""
+    changes = {"public_keys": ["a"], "noise": "gaussian"} if selection == "public" else {"selection": selection}
+    given_query = query(limit, measures=measures, **changes)
+    calibrated = calibrate(given_query)
+    shifts = [math.sqrt(limit) * m.mechanism.sensitivity() / float(m.noise.scale) for m in calibrated.measures]
+    if calibrated.selection is not None:
+        user = 2**20 if selection == "weighted_gaussian" else math.sqrt(limit)
+        shifts.append(user / float(calibrated.selection.noise.scale))
+    composed = pld.from_gaussian_mechanism(1 / shifts[0], value_discretization_interval=1e-4)
+    for shift in shifts[1:]:
+        composed = composed.compose(pld.from_gaussian_mechanism(1 / shift, value_discretization_interval=1e-4))
+    found = composed.get_epsilon_for_delta(BUDGET.delta)
+    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric"])
+@pytest.mark.parametrize("limit", [1, 2, 3, 64])
+def test_laplace_plans_add_up_to_the_budget_exactly(selection: str, limit: int) -> None:
+    _, plan = make_plan(query(limit, measures=3, selection=selection))
+    assert sum(cost.epsilon for cost in costs(plan)) == BUDGET.exact_epsilon
+
+
+def test_by_default_few_keys_per_user_get_laplace_noise_and_more_gaussian() -> None:
+    chosen = {limit: calibrate(query(limit)) for limit in (1, 2, 3, 64)}
+    assert [type(chosen[limit].selection).__name__ for limit in (1, 2, 3, 64)] == [
+        "TruncatedGeometric",
+        "TruncatedGeometric",
+        "WeightedGaussian",
+        "WeightedGaussian",
+    ]
+    assert [chosen[limit].measures[0].noise.kind for limit in (2, 3)] == ["discrete Laplace", "rounded Gaussian"]
+
+
+def test_with_public_keys_the_smaller_error_decides() -> None:
+    kinds = {limit: calibrate(query(limit, public_keys=["a"])).measures[0].noise.kind for limit in (1, 64)}
+    assert kinds == {1: "discrete Laplace", 64: "rounded Gaussian"}
+    without_delta = query(64, public_keys=["a"], budget=Budget(epsilon=1.0))
+    assert calibrate(without_delta).measures[0].noise.kind == "discrete Laplace"
+
+
+def test_the_fewest_users_that_may_count_are_counted_plainly() -> None:
+    assert type(calibrate(query(64, min_users=20)).selection).__name__ == "GaussianThreshold"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"selection": "best"}, "selection is 'best'; it must be one of auto, laplace_threshold"),
+        ({"noise": "uniform"}, "noise is 'uniform'; it must be one of auto, laplace, gaussian"),
+        ({"selection": "weighted_gaussian", "noise": "laplace"}, "goes with noise = 'gaussian', not 'laplace'"),
+        ({"selection": "weighted_gaussian", "min_users": 5}, "min_users goes with selection = 'gaussian_threshold'"),
+        ({"noise": "gaussian", "public_keys": ["a"], "budget": Budget(epsilon=1.0)}, "Gaussian noise needs a delta"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(changes: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        query(8, **changes)
+
+
+def test_the_paper_keeps_its_configuration() -> None:
+    paper = calibrate(plume.Query.paper(**(SETTINGS | {"measures": [plume.count(1)], "max_keys_per_user": 64})))
+    assert (type(paper.selection).__name__, paper.selection.threshold) == ("LaplaceThreshold", 1747)
+    assert float(paper.measures[0].noise.scale) == pytest.approx(116.5106, abs=1e-4)
 
 
 def test_a_plan_over_budget_is_refused_with_its_parts() -> None:
-    listed = [Cost("selection", Fraction(11, 20), 1e-5), Cost("searches", Fraction(13, 20))]
+    listed = [Cost("selection", Fraction(11, 20), delta=1e-5), Cost("searches", Fraction(13, 20))]
     with pytest.raises(BudgetExceeded, match=r"spends epsilon = 1.2 .* of 1.1 .*: selection 0.55, searches 0.65"):
         refuse_overspending(listed, Budget(epsilon=1.1, delta=1e-5))
 
 
 def test_a_delta_over_budget_is_refused() -> None:
     with pytest.raises(BudgetExceeded, match="delta = 2e-05"):
-        refuse_overspending([Cost("selection", Fraction(1), 2e-5)], Budget(epsilon=1.1, delta=1e-5))
+        refuse_overspending([Cost("selection", Fraction(1), delta=2e-5)], Budget(epsilon=1.1, delta=1e-5))
 
 
 def test_laplace_noise_costs_its_sensitivity_over_its_scale() -> None:
@@ -82,12 +163,15 @@ def test_laplace_noise_costs_its_sensitivity_over_its_scale() -> None:
     assert cost.epsilon == Fraction(1, 2)
 
 
-def test_paper_and_default_agree_while_there_is_one_configuration() -> None:
-    settings_given = {
-        "user": "u",
-        "keys": "k",
-        "measures": [plume.users()],
-        "max_keys_per_user": 2,
-        "budget": Budget(epsilon=1.0, delta=1e-5),
-    }
-    assert plume.Query.paper(**settings_given) == plume.Query(**settings_given)
+def test_a_plan_that_selects_twice_has_no_price() -> None:
+    cost = calibrate(query(8)).selection.cost
+    with pytest.raises(PlumeBug, match="selects keys more than once"):
+        spend([cost, cost], BUDGET)
+
+
+@pytest.mark.parametrize("limit", [3, 64, 512, 10**5])
+def test_large_budgets_and_limits_are_calibrated_without_a_warning(limit: int) -> None:
+    for epsilon in (0.01, 1.0, 1e4):
+        budget = Budget(epsilon=epsilon, delta=1e-6)
+        _, plan = make_plan(query(limit, budget=budget))
+        assert spend(costs(plan), budget).delta <= budget.delta

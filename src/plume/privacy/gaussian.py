@@ -1,0 +1,125 @@
+"""Gaussian differential privacy in closed form: what noise a budget buys, and what a threshold on noised weights adds to it.
+
+Its own file because it is mathematics alone: numbers in, numbers out. docs/guarantees/gaussian-composition.md holds the proofs.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
+
+from plume.errors import PlumeBug, RangeError
+
+Floats = NDArray[np.float64]
+
+# Bisection in floats stops within an ulp or two; noise is scaled up by more than that.
+SAFETY = 1 + 1e-9
+# All pairs (keys of a user, novel ones among them) are tried up to here; beyond, ranges of them by their worst corner.
+_TRIED_ONE_BY_ONE = 128
+_RANGE = 1.05
+# Beyond, the difference of two probabilities that is delta loses the digits that SAFETY relies on.
+_LARGEST_SIGMA = 1e6
+_RELATIVE_STEP = 1e-10
+
+
+def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
+    """The delta at which a mu-Gaussian mechanism is (epsilon, delta)-private (Balle and Wang 2018); mu may be 0, epsilon below 0."""
+    mu, epsilon = np.broadcast_arrays(np.asarray(mu, np.float64), np.asarray(epsilon, np.float64))
+    safe = np.where(mu > 0, mu, 1.0)
+    gaussian = ndtr(safe / 2 - epsilon / safe) - np.exp(epsilon + log_ndtr(-safe / 2 - epsilon / safe))
+    nothing = -np.expm1(np.minimum(epsilon, 0))
+    return np.maximum(np.where(mu > 0, gaussian, nothing), 0)
+
+
+def noise_for(epsilon: float, delta: float) -> float:
+    """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, a trifle too large rather than too small."""
+    sigma = SAFETY * _smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
+    if sigma > _LARGEST_SIGMA:
+        raise RangeError(
+            f"epsilon = {epsilon:g} and delta = {delta:g} need more noise than can be priced exactly; raise epsilon."
+        )
+    return sigma
+
+
+@dataclass(frozen=True)
+class Novel:
+    """A threshold on noised weights: what a user can do to keys that nobody else has.
+
+    A user with t keys gives `weight(t)` to each; `sigma` and `threshold` are in the same units.
+    """
+
+    weight: Callable[[Floats], Floats]
+    sigma: float
+    threshold: float
+    max_keys_per_user: int
+
+    def delta(self) -> float:
+        """The chance that any key of one user alone passes."""
+        keys = np.arange(1, self.max_keys_per_user + 1, dtype=np.float64)
+        return float(np.max(-np.expm1(self.log_hidden(keys, keys))))
+
+    def log_hidden(self, keys: Floats, novel: Floats) -> Floats:
+        """The logarithm of the chance that none of `novel` keys of a user with so many `keys` passes."""
+        hidden: Floats = novel * np.log1p(-ndtr((self.weight(keys) - self.threshold) / self.sigma))
+        return hidden
+
+
+def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
+    """The delta of selection by a threshold together with Gaussian measures of total mu `others`: algorithms 0.2, exactly.
+
+    A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
+    all t and j, in both directions, is what counts.
+    """
+    low, high, fewest, most = _pairs(novel.max_keys_per_user)
+    # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
+    with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
+        hidden = novel.log_hidden(low, most)
+        shared = novel.weight(high) ** 2 * (high - fewest) / novel.sigma**2
+        mu = np.sqrt(shared + others**2)
+        passing = -np.expm1(hidden)
+        adding = passing + (1 - passing) * delta_of(mu, epsilon - hidden)
+        removing = delta_of(mu, epsilon + hidden)
+    worst = float(np.maximum(adding, removing).max())
+    return 1.0 if math.isnan(worst) else worst
+
+
+def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
+    """Find the lowest threshold at which selection and measures together stay within delta."""
+    lowest = _smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
+    return make(lowest)
+
+
+@lru_cache
+def _pairs(limit: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Cover all pairs 0 <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""
+    steps = _steps(limit)
+    rows = [(low, high, *novel) for low, high in steps for novel in [(0, 0), *_steps(high)]]
+    low, high, fewest, most = np.array(rows, dtype=np.float64).T
+    return low, high, fewest, most
+
+
+def _steps(limit: int) -> list[tuple[int, int]]:
+    """Cut 1..limit into ranges: single numbers first, then ever longer ones."""
+    found, low = [], 1
+    while low <= limit:
+        high = low if low <= _TRIED_ONE_BY_ONE else min(limit, math.floor(low * _RANGE))
+        found.append((low, high))
+        low = high + 1
+    return found
+
+
+def _smallest(holds: Callable[[float], bool], *, start: float) -> float:
+    """Bisect for the smallest positive number from which on a property holds, or one that is hardly larger."""
+    low, high = 0.0, start
+    while not holds(high):
+        if math.isinf(high):
+            raise PlumeBug("no noise or threshold, however large, keeps this part within its budget")
+        low, high = high, 2 * high
+    while high - low > _RELATIVE_STEP * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

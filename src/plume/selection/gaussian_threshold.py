@@ -1,0 +1,82 @@
+"""Gaussian noise on the number of users of a key, then a threshold."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.noise.entropy import Entropy
+from plume.noise.gaussian import RoundedGaussian
+from plume.plan.expressions import Expression, Literal
+from plume.privacy.calibration import drawable
+from plume.privacy.cost import Cost
+from plume.privacy.gaussian import Novel, smallest_threshold
+
+
+@dataclass(frozen=True)
+class GaussianThreshold:
+    """Keep a key if its users, plus rounded Gaussian noise, reach the threshold.
+
+    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/gaussian-threshold.md. With `min_users` above 1, keys
+    with fewer users are never kept.
+    """
+
+    max_keys_per_user: int
+    noise: RoundedGaussian
+    threshold: int
+    min_users: int = 1
+    name: str = "Gaussian threshold"
+    counts_all_keys: bool = False
+
+    @property
+    def cost(self) -> Cost:
+        """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
+        sigma = float(self.noise.scale)
+        # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
+        novel = _novel(sigma, self.threshold - 0.5 - (self.min_users - 1), self.max_keys_per_user)
+        return Cost("selection", mu=math.sqrt(self.max_keys_per_user) / sigma, novel=novel)
+
+    def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
+        """One user counts one."""
+        return Literal(1)
+
+    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
+        """Draw noise for every key, then compare."""
+        noised = weights + self.noise.sample(len(weights), entropy)
+        kept: NDArray[np.bool_] = (noised >= self.threshold) & (weights >= self.min_users)
+        return kept
+
+    def facts(self) -> dict[str, str | float | int]:
+        """List what a reader of a release should know."""
+        return {
+            "strategy": self.name,
+            "counted": "its users",
+            "threshold": self.threshold,
+            "noise": self.noise.kind,
+            "standard_deviation": self.noise.standard_deviation,
+            "min_users": self.min_users,
+        }
+
+
+def gaussian_threshold(
+    max_keys_per_user: int, *, sigma: float, others: float, epsilon: float, delta: float, min_users: int = 1
+) -> GaussianThreshold:
+    """Choose the threshold for noise of `sigma` users, beside Gaussian measures of total mu `others`.
+
+    `sigma` is for a user with one key. `min_users` lowers every count by `min_users - 1`, which keeps its sensitivity, and raises the
+    threshold with it (algorithms 1.8).
+    """
+    noise = RoundedGaussian(drawable(Fraction(sigma * math.sqrt(max_keys_per_user))))
+    drawn = float(noise.scale)
+    novel = smallest_threshold(
+        lambda threshold: _novel(drawn, threshold, max_keys_per_user), others=others, epsilon=epsilon, delta=delta
+    )
+    return GaussianThreshold(
+        max_keys_per_user, noise, threshold=math.ceil(novel.threshold + 0.5) + min_users - 1, min_users=min_users
+    )
+
+
+def _novel(sigma: float, threshold: float, limit: int) -> Novel:
+    return Novel(np.ones_like, sigma, threshold, limit)

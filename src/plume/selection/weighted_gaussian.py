@@ -1,0 +1,85 @@
+"""Every user spreads one unit of weight over their keys; noise on the weights, then a threshold (Gopi et al. 2020).
+
+From three keys per user on it keeps the most keys of all strategies that need no further shuffle.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.noise.entropy import Entropy
+from plume.noise.gaussian import RoundedGaussian
+from plume.plan.expressions import Clamp, Expression, InverseRoot
+from plume.privacy.calibration import drawable
+from plume.privacy.cost import Cost
+from plume.privacy.gaussian import Floats, Novel, smallest_threshold
+
+# What one unit of weight is on the grid: 2**20 steps.
+UNIT = 2**20
+
+
+@dataclass(frozen=True)
+class WeightedGaussian:
+    """Keep a key if the weights its users give it, plus Gaussian noise, reach the threshold.
+
+    A user with t keys gives floor(2**20 / sqrt t) to each, so that all their weights together have a Euclidean norm of at most 2**20.
+
+    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/weighted-gaussian.md.
+    """
+
+    max_keys_per_user: int
+    noise: RoundedGaussian
+    threshold: int
+    name: str = "weighted Gaussian"
+    counts_all_keys: bool = True
+
+    @property
+    def cost(self) -> Cost:
+        """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
+        sigma = float(self.noise.scale) / UNIT
+        # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
+        novel = _novel(sigma, (self.threshold - 0.5) / UNIT, self.max_keys_per_user)
+        return Cost("selection", mu=1 / sigma, novel=novel)
+
+    def weight(self, keys_of_user: Expression) -> Expression:
+        """Spread one unit over the keys that count."""
+        return InverseRoot(Clamp(keys_of_user, 1, self.max_keys_per_user), UNIT)
+
+    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
+        """Draw noise for every key, then compare."""
+        kept: NDArray[np.bool_] = weights + self.noise.sample(len(weights), entropy) >= self.threshold
+        return kept
+
+    def facts(self) -> dict[str, str | float | int]:
+        """List what a reader of a release should know."""
+        return {
+            "strategy": self.name,
+            "counted": "its users' weights, 1/√t each of a user with t keys,",
+            "threshold": self.threshold / UNIT,
+            "noise": self.noise.kind,
+            "standard_deviation": self.noise.standard_deviation / UNIT,
+        }
+
+
+def weighted_gaussian(
+    max_keys_per_user: int, *, sigma: float, others: float, epsilon: float, delta: float
+) -> WeightedGaussian:
+    """Choose the threshold for noise of `sigma` units, beside Gaussian measures of total mu `others`."""
+    noise = RoundedGaussian(drawable(Fraction(math.ceil(sigma * UNIT))))
+    drawn = float(noise.scale) / UNIT
+    novel = smallest_threshold(
+        lambda threshold: _novel(drawn, threshold, max_keys_per_user), others=others, epsilon=epsilon, delta=delta
+    )
+    return WeightedGaussian(max_keys_per_user, noise, threshold=math.ceil(novel.threshold * UNIT + 0.5))
+
+
+def _novel(sigma: float, threshold: float, limit: int) -> Novel:
+    return Novel(_weight, sigma, threshold, limit)
+
+
+def _weight(keys: Floats) -> Floats:
+    weights: Floats = 1 / np.sqrt(keys)
+    return weights
