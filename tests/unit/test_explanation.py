@@ -61,8 +61,8 @@ def test_an_unknown_pipeline_is_refused() -> None:
 
 @pytest.mark.parametrize("selection", ["laplace_threshold", "gaussian_threshold", "weighted_gaussian"])
 def test_noise_too_wide_for_selection_is_refused_like_that_of_measures(selection: str) -> None:
+    tiny = plume.Budget(epsilon=1e-9, delta=1e-12)
     with pytest.raises(RangeError, match="raise epsilon"):
-        tiny = plume.Budget(epsilon=1e-9, delta=1e-12)
         plume.explain(query(max_keys_per_user=10**6, measures=[plume.users()], selection=selection, budget=tiny))
 
 

@@ -25,8 +25,10 @@ from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
 from plume.plan.types import Kind, Schema
 
-# Fits a cache rather than memory: grouping many rows takes a third less time, see docs/performance.md.
-_OPERATOR_MEMORY = "256MB"
+# Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
+# large ones, which would be cut into too many. Measured in docs/performance.md; it changes time only.
+_OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_SMALL_FILES = "256MB", "64MB"
+_SMALL_FILES_BYTES = 2**27
 _ROWS_PER_BATCH = 2**20
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
@@ -59,6 +61,7 @@ class DuckDB:
                 self._configure(connection, spill)
                 session = DuckDBSession(connection)
                 paths = [path for name, table in tables.items() for path in _let_in(session, name, table, spill)]
+                _set(connection, "operator_memory_limit", constant(_operator_memory(paths), DUCKDB))
                 _lock(connection, paths, spill)
                 yield session
         finally:
@@ -67,7 +70,6 @@ class DuckDB:
     def _configure(self, connection: duckdb.DuckDBPyConnection, spill: Path) -> None:
         settings: dict[str, Value] = {
             "temp_directory": str(spill),
-            "operator_memory_limit": _OPERATOR_MEMORY,
             "preserve_insertion_order": False,
             # Notebooks would show one, and it tells of the data.
             "enable_progress_bar": False,
@@ -84,6 +86,11 @@ class DuckDB:
             settings["threads"] = self.threads
         for name, value in settings.items():
             _set(connection, name, constant(value, DUCKDB))
+
+
+def _operator_memory(paths: list[Path]) -> str:
+    small = paths and sum(path.stat().st_size for path in paths) < _SMALL_FILES_BYTES
+    return _OPERATOR_MEMORY_FOR_SMALL_FILES if small else _OPERATOR_MEMORY
 
 
 def _private_folder(where: str | Path | None) -> Path:

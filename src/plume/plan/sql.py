@@ -9,7 +9,7 @@ from plume.errors import PlumeBug
 from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
 from plume.plan.expression_sql import print_aggregate, print_expression
-from plume.plan.expressions import Expression
+from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
 from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 
 SALT_UNKNOWN = "{salt}"
@@ -78,12 +78,33 @@ def _names(names: tuple[str, ...], dialect: Dialect) -> str:
 
 def _print_map(step: Map, target: Target) -> str:
     dialect = target.dialect
+    if dialect is DUCKDB and isinstance(step.source, CountKeys) and _keeps_uncounted(step, step.source):
+        return _print_uncounted(step, step.source, target)
     columns = ",\n       ".join(
         f"{print_expression(expression, target)} AS {identifier(name, dialect)}"
         for name, expression in step.expressions
     )
     where = f"\nWHERE {print_expression(step.where, target)}" if step.where else ""
     return f"SELECT {columns}\nFROM {_name(step.source, dialect)}{where}"
+
+
+def _keeps_uncounted(step: Map, counted: CountKeys) -> bool:
+    """Tell whether a step keeps just the rows of users with so few keys that they were not counted."""
+    uncounted, column = IsNull(Column(counted.column)), Column(counted.column)
+    match step.where:
+        case AnyOf((first, Compare(left, Comparator.AT_MOST, Literal(int(limit))))):
+            return first == uncounted and left == column and limit <= counted.above
+        case _:
+            return False
+
+
+def _print_uncounted(step: Map, counted: CountKeys, target: Target) -> str:
+    """Leave the few users out that were counted, which DuckDB does faster than looking everybody up among them."""
+    dialect = target.dialect
+    nothing = {counted.column: f"NULL AS {identifier(counted.column, dialect)}"}
+    columns = ", ".join(nothing.get(name) or _print_column(name, e, target) for name, e in step.expressions)
+    user, users = identifier(counted.user, dialect), identifier(_users(counted), dialect)
+    return f"SELECT {columns}\nFROM {_name(counted.source, dialect)} ANTI JOIN {users} USING ({user})"
 
 
 def _print_column(name: str, expression: Expression, target: Target) -> str:
