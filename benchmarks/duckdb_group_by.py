@@ -5,6 +5,7 @@ median of several runs, each from the Parquet file to the rows. Ratios are the r
 """
 
 import argparse
+import itertools
 import math
 import resource
 import statistics
@@ -85,6 +86,16 @@ def measure(path: Path, users: int, repeats: int) -> Table:
     return table
 
 
+def shares_of_time(path: Path) -> str:
+    """Which share of a private run each step takes, of those that take any."""
+    marks: list[tuple[str, float]] = []
+    plume.run(paper_query(), path, on_step=lambda step: marks.append((step, time.perf_counter())))
+    marks.append(("", time.perf_counter()))
+    whole = marks[-1][1] - marks[0][1]
+    shares = {step: (end - start) / whole for (step, start), (_, end) in itertools.pairwise(marks)}
+    return ", ".join(f"{step} {share:.0%}" for step, share in shares.items() if share > 0.01)  # noqa: PLR2004
+
+
 def main() -> None:
     """Make the data once, then measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -98,6 +109,7 @@ def main() -> None:
         console.print(f"making {users:,} users of the paper's synthetic data ...")
         write_paper_data(path, users, seed=1)
     console.print(measure(path, users, given.repeats))
+    console.print(f"time by step: {shares_of_time(path)}")
     console.print(f"peak memory of one private run: {peak_memory(path):.2f} GB")
 
 
