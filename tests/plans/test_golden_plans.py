@@ -24,6 +24,13 @@ PUBLIC = plume.Query(
     budget=plume.Budget(epsilon=1.0),
     public_keys=["lasagna", "ramen"],
 )
+PAPER = plume.Query.paper(
+    user="user_id",
+    keys="recipe",
+    measures=[plume.count(max_per_key=1)],
+    max_keys_per_user=64,
+    budget=plume.Budget(epsilon=1.1, delta=1e-5),
+)
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
@@ -52,6 +59,11 @@ def test_sql_parses_in_its_dialect(pipeline: str, dialect: str) -> None:
     statements = sqlglot.parse(sql, dialect=dialect)
     assert len(statements) == sql.count("-- ")
     assert all(isinstance(statement, sqlglot.exp.Query) for statement in statements)
+
+
+def test_sql_of_the_papers_configuration_is_as_reviewed(request: pytest.FixtureRequest) -> None:
+    """Here only users above the limit are counted, and the others are found by leaving these out."""
+    check("paper.duckdb.sql", plume.explain(PAPER).sql(), request)
 
 
 def test_explanation_of_public_keys_is_as_reviewed(request: pytest.FixtureRequest) -> None:
