@@ -64,6 +64,8 @@ class Release:
         for measure in self.explanation.asked.measures:
             name, width = measure.mechanism.name, half_width(measure.noise, level)
             spread = width if measure.mechanism.grid == 1 else width * float(measure.mechanism.grid)
+            if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
+                raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)

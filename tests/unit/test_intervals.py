@@ -47,3 +47,8 @@ def test_a_wider_level_gives_wider_intervals_and_counts_stay_integers() -> None:
 def test_a_level_that_is_no_probability_is_refused(level) -> None:
     with pytest.raises(UsageError, match=r"level is .*; it must be above 0 and below 1"):
         release("laplace").intervals(level)
+
+
+def test_columns_that_are_there_already_are_not_doubled() -> None:
+    with pytest.raises(UsageError, match="there is a column users_low or users_high already"):
+        release("laplace").intervals(0.95).intervals(0.5)

@@ -14,17 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
+from plume.noise.exact import MOST_BITS, MPMATH, SLACK, SMALLEST_FAST_WORD, WORD_BITS, minus_log, refuse_bad_scale
 
-LARGEST_SCALE = 2**40
 _DRAWS_AT_ONCE = 2**15  # the arrays of one piece fit in a core's cache; even, so that no pair is cut
 
-_WORD_BITS = 64
-_SMALLEST_FAST_WORD = np.uint64(2**48)
 _SMALLEST_RADIUS = 2.0**-24
 _RELATIVE_MARGIN = 2.0**-46
-_MPMATH = mpmath.mp.clone()  # its own, so that nobody's settings reach it
-_MOST_BITS = 64 * _WORD_BITS
-_SLACK = 2  # one unit for cutting off a logarithm's last bits, one for its error of 2**-50 units
 _TURN_SLACK = 8  # 2π units for the unknown bits of the angle, one for cutting off, the rest for errors
 
 _EXPONENT_LIMIT = 2000  # far beyond where exp underflows, so larger ones need not fit in a float
@@ -45,10 +40,7 @@ class RoundedGaussian:
     kind: ClassVar[str] = "rounded Gaussian"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.scale, Fraction):
-            raise TypeError(f"scale is a {type(self.scale).__name__}; it must be an exact Fraction.")
-        if not 0 < self.scale < LARGEST_SCALE:
-            raise ValueError(f"scale is {self.scale}; it must be above 0 and below 2**40.")
+        refuse_bad_scale(self.scale)
 
     @property
     def standard_deviation(self) -> float:
@@ -91,7 +83,7 @@ def _rounded_pairs(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy)
     nearest = np.rint(values)
     values -= nearest
     np.abs(values, out=values)
-    decided = (values.max(axis=0) + margin < 1 / 2) & (radius_words >= _SMALLEST_FAST_WORD)
+    decided = (values.max(axis=0) + margin < 1 / 2) & (radius_words >= SMALLEST_FAST_WORD)
 
     noise = nearest.astype(np.int64)
     for pair in np.flatnonzero(~decided):
@@ -112,7 +104,7 @@ def _pairs_before_rounding(
     """
     radius = radius_words.astype(np.float64)
     radius += 0.5
-    radius *= 2.0**-_WORD_BITS
+    radius *= 2.0**-WORD_BITS
     np.log(radius, out=radius)
     radius *= -2
     np.sqrt(radius, out=radius)
@@ -121,7 +113,7 @@ def _pairs_before_rounding(
     margin += radius
     margin *= scale * _RELATIVE_MARGIN
 
-    angle = turns.view(np.int64) * (2 * math.pi * 2.0**-_WORD_BITS)
+    angle = turns.view(np.int64) * (2 * math.pi * 2.0**-WORD_BITS)
     values = np.empty((2, radius.size))
     np.cos(angle, out=values[0])
     np.sin(angle, out=values[1])
@@ -133,40 +125,34 @@ def _pairs_before_rounding(
 def _resolve(radius_word: int, turn_word: int, scale: Fraction, entropy: Entropy) -> tuple[int, int]:
     """Return the two rounded numbers for a U and a T that begin with these words, drawing later bits as needed."""
     radius_prefix, turn_prefix = radius_word, turn_word
-    for bits in range(_WORD_BITS, _MOST_BITS + 1, _WORD_BITS):
+    for bits in range(WORD_BITS, MOST_BITS + 1, WORD_BITS):
         if radius_prefix > 0:
             radius = _radius(radius_prefix, bits)
-            turn = _MPMATH.ldexp(turn_prefix, 1 - bits)
+            turn = MPMATH.ldexp(turn_prefix, 1 - bits)
             # The precision is an argument of the call, never a setting: threads share the context unharmed.
-            cosine = _MPMATH.cospi(turn, prec=bits + _WORD_BITS)
-            sine = _MPMATH.sinpi(turn, prec=bits + _WORD_BITS)
+            cosine = MPMATH.cospi(turn, prec=bits + WORD_BITS)
+            sine = MPMATH.sinpi(turn, prec=bits + WORD_BITS)
             rounded = _rounded(radius, cosine, scale, bits), _rounded(radius, sine, scale, bits)
             if rounded[0] is not None and rounded[1] is not None:
                 return rounded[0], rounded[1]
         first, turn_bits = entropy.words(2).tolist()
-        radius_prefix = radius_prefix << _WORD_BITS | (first ^ turn_bits ^ (2**_WORD_BITS - 1))
-        turn_prefix = turn_prefix << _WORD_BITS | turn_bits
-    raise RuntimeError(f"{_MOST_BITS} random bits did not decide two draws; the entropy source is stuck.")
+        radius_prefix = radius_prefix << WORD_BITS | (first ^ turn_bits ^ (2**WORD_BITS - 1))
+        turn_prefix = turn_prefix << WORD_BITS | turn_bits
+    raise RuntimeError(f"{MOST_BITS} random bits did not decide two draws; the entropy source is stuck.")
 
 
 def _radius(prefix: int, bits: int) -> tuple[int, int]:
     """Return bounds on √(-2 ln U) in units of 2**-bits, for all U from prefix / 2**bits to (prefix + 1) / 2**bits."""
-    least = max(_minus_log(prefix + 1, bits) - _SLACK, 0)
-    most = _minus_log(prefix, bits) + _SLACK
+    least = max(minus_log(prefix + 1, bits) - SLACK, 0)
+    most = minus_log(prefix, bits) + SLACK
     return math.isqrt(2 * least << bits), math.isqrt(2 * most << bits) + 1
 
 
 def _rounded(radius: tuple[int, int], direction: mpmath.mpf, scale: Fraction, bits: int) -> int | None:
     """Round scale · radius · direction to the nearest integer, or return None if the bounds leave it open."""
-    centre = int(_MPMATH.ldexp(direction, bits))
+    centre = int(MPMATH.ldexp(direction, bits))
     least = min(end * (centre - _TURN_SLACK) for end in radius) * scale.numerator
     most = max(end * (centre + _TURN_SLACK) for end in radius) * scale.numerator
     half = scale.denominator << 2 * bits
     rounded = (2 * least + half) // (2 * half)
     return rounded if rounded == (2 * most + half) // (2 * half) else None
-
-
-def _minus_log(numerator: int, bits: int) -> int:
-    """Return -ln(numerator / 2**bits) in units of 2**-bits, wrong by less than `_SLACK` units."""
-    logarithm = _MPMATH.ln(_MPMATH.ldexp(numerator, -bits), prec=bits + _WORD_BITS)
-    return -int(_MPMATH.ldexp(logarithm, bits))

@@ -9,21 +9,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
+from plume.noise.exact import MOST_BITS, SLACK, SMALLEST_FAST_WORD, WORD_BITS, minus_log, refuse_bad_scale
 
-LARGEST_SCALE = 2**40
 _DRAWS_AT_ONCE = 2**15  # the arrays of one piece fit in a core's cache
 
-_WORD_BITS = 64
-_SMALLEST_FAST_WORD = np.uint64(2**48)
 _RELATIVE_MARGIN = 2.0**-47
-_MPMATH = mpmath.mp.clone()  # its own, so that nobody's settings reach it
-_MOST_BITS = 64 * _WORD_BITS
-_SLACK = 2  # one unit for cutting off a logarithm's last bits, one for its error of 2**-50 units
 
 _EXPONENT_LIMIT = 2000  # far beyond where exp underflows, so larger ones need not fit in a float
 
@@ -40,10 +34,7 @@ class DiscreteLaplace:
     kind: ClassVar[str] = "discrete Laplace"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.scale, Fraction):
-            raise TypeError(f"scale is a {type(self.scale).__name__}; it must be an exact Fraction.")
-        if not 0 < self.scale < LARGEST_SCALE:
-            raise ValueError(f"scale is {self.scale}; it must be above 0 and below 2**40.")
+        refuse_bad_scale(self.scale)
 
     @property
     def standard_deviation(self) -> float:
@@ -84,7 +75,7 @@ def _geometric(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy) -> 
     """
     value = words.astype(np.float64)
     value += 0.5
-    value *= 2.0**-_WORD_BITS
+    value *= 2.0**-WORD_BITS
     np.log(value, out=value)
     value *= -float(scale)
 
@@ -93,7 +84,7 @@ def _geometric(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy) -> 
     distance = np.rint(value)
     distance -= value
     np.abs(distance, out=distance)
-    undecided = (distance < margin) | (words < _SMALLEST_FAST_WORD)
+    undecided = (distance < margin) | (words < SMALLEST_FAST_WORD)
 
     counts = value.astype(np.int64)
     for index in np.flatnonzero(undecided):
@@ -104,19 +95,12 @@ def _geometric(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy) -> 
 def _resolve(word: int, scale: Fraction, entropy: Entropy) -> int:
     """Return floor(scale · -ln U) for a U that begins with `word`, drawing its later bits as needed."""
     prefix = word
-    for bits in range(_WORD_BITS, _MOST_BITS + 1, _WORD_BITS):
+    for bits in range(WORD_BITS, MOST_BITS + 1, WORD_BITS):
         if prefix > 0:
-            least = max(_minus_log(prefix + 1, bits) - _SLACK, 0) * scale.numerator
-            most = (_minus_log(prefix, bits) + _SLACK) * scale.numerator
+            least = max(minus_log(prefix + 1, bits) - SLACK, 0) * scale.numerator
+            most = (minus_log(prefix, bits) + SLACK) * scale.numerator
             unit = scale.denominator << bits
             if least // unit == most // unit:
                 return least // unit
-        prefix = prefix << _WORD_BITS | int(entropy.words(1)[0])
-    raise RuntimeError(f"{_MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")
-
-
-def _minus_log(numerator: int, bits: int) -> int:
-    """Return -ln(numerator / 2**bits) in units of 2**-bits, wrong by less than `_SLACK` units."""
-    # The precision is an argument of the call, never a setting: threads share the context unharmed.
-    logarithm = _MPMATH.ln(_MPMATH.ldexp(numerator, -bits), prec=bits + _WORD_BITS)
-    return -int(_MPMATH.ldexp(logarithm, bits))
+        prefix = prefix << WORD_BITS | int(entropy.words(1)[0])
+    raise RuntimeError(f"{MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")

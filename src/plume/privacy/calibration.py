@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from plume.errors import BudgetError, RangeError
+from plume.noise.exact import LARGEST_SCALE
 from plume.noise.gaussian import RoundedGaussian
-from plume.noise.laplace import LARGEST_SCALE, DiscreteLaplace
+from plume.noise.laplace import DiscreteLaplace
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import noise_for
 

@@ -270,7 +270,7 @@ def test_numpy_s_circle_is_as_good_as_the_margin_assumes(
 def test_the_float_values_are_within_a_third_of_their_margin(scale: Fraction) -> None:
     near_one = np.array([2**64 - 2**power for power in range(1, 64)], dtype=np.uint64)
     drawn = SeededEntropy(6).words(1_000)
-    radius_words = np.concatenate([near_one, drawn[drawn >= gaussian._SMALLEST_FAST_WORD]])
+    radius_words = np.concatenate([near_one, drawn[drawn >= gaussian.SMALLEST_FAST_WORD]])
     turns = SeededEntropy(7).words(radius_words.size)
     values, margins = gaussian._pairs_before_rounding(radius_words, turns, float(scale))
     for radius_word, turn, value, margin in zip(

@@ -183,7 +183,7 @@ def test_numpy_s_logarithm_is_as_good_as_the_margin_assumes() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_float_value_is_within_half_its_margin(scale: Fraction) -> None:
     sample = SeededEntropy(6).words(5_000)
-    for word in sample[sample >= laplace._SMALLEST_FAST_WORD].tolist():
+    for word in sample[sample >= laplace.SMALLEST_FAST_WORD].tolist():
         value = -np.log((float(word) + 0.5) * 2.0**-64) * float(scale)
         margin = (value + float(scale)) * laplace._RELATIVE_MARGIN
         for end in (word, word + 1):
