@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import duckdb
@@ -23,6 +23,7 @@ from rich.table import Table
 import plume
 from plume.synthetic import write_paper_data
 
+BASELINES = {"count(*), not private": "count(*)", "count(DISTINCT user), not private": "count(DISTINCT user)"}
 PIPELINES = ("plume", "runtime_optimized", "naive")
 # The bars of the design, by number of users.
 BARS = {10**6: "9", 10**7: "12"}
@@ -40,14 +41,15 @@ def paper_query() -> plume.Query:
     )
 
 
-def timed(call: Callable[[], object], repeats: int) -> float:
-    """Time a call several times and take the median."""
-    seconds = []
+def timed(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Time calls in turn, several times, and take each one's median: what slows the machine for a while slows all of them."""
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
+        for name, call in calls.items():
+            start = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(taken) for name, taken in seconds.items()}
 
 
 def plain(path: Path, aggregate: str) -> Callable[[], object]:
@@ -71,18 +73,16 @@ def run_once(path: str) -> None:
 
 def measure(path: Path, users: int, repeats: int) -> Table:
     """Time everything and compare."""
-    count, distinct = (timed(plain(path, sql), repeats) for sql in ("count(*)", "count(DISTINCT user)"))
+    baselines = {name: plain(path, aggregate) for name, aggregate in BASELINES.items()}
+    private = {name: lambda name=name: plume.run(paper_query(), path, pipeline=name) for name in PIPELINES}
+    seconds = timed(baselines | private, repeats)
+    count, distinct = (seconds[name] for name in BASELINES)
     table = Table(title=f"count per key, L = 64, {users:,} users, medians of {repeats}")
     for column in ("query", "seconds", "x count(*)", "bar", "x count(DISTINCT user)", "bar "):
         table.add_column(column, justify="left" if column == "query" else "right")
-    table.add_row("count(*), not private", f"{count:.2f}", "1.0", "", f"{count / distinct:.2f}", "")
-    table.add_row("count(DISTINCT user), not private", f"{distinct:.2f}", f"{distinct / count:.1f}", "", "1.00", "")
-    for pipeline in PIPELINES:
-        seconds = timed(lambda name=pipeline: plume.run(paper_query(), path, pipeline=name), repeats)
-        bars = (BARS.get(users, ""), DISTINCT_BARS.get(users, "")) if pipeline == "plume" else ("", "")
-        table.add_row(
-            pipeline, f"{seconds:.2f}", f"{seconds / count:.1f}", bars[0], f"{seconds / distinct:.2f}", bars[1]
-        )
+    for name, taken in seconds.items():
+        bars = (BARS.get(users, ""), DISTINCT_BARS.get(users, "")) if name == "plume" else ("", "")
+        table.add_row(name, f"{taken:.2f}", f"{taken / count:.1f}", bars[0], f"{taken / distinct:.2f}", bars[1])
     return table
 
 

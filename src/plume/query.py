@@ -1,8 +1,10 @@
 """What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +15,7 @@ from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, 
 from plume.mechanisms.mechanism import Mechanism
 from plume.plan.expressions import Expression
 from plume.privacy.budget import Budget
-from plume.privacy.calibration import share
+from plume.privacy.calibration import SELECTION
 from plume.selection.public_keys import check_public_keys
 
 # Far above any useful limit, far below where noise stops being drawable.
@@ -63,6 +65,8 @@ class Query:
     """How keys are chosen: a strategy's name, or "auto"."""
     noise: str = AUTO
     """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error."""
+    shares: tuple[tuple[str, Fraction], ...] = ()
+    """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
 
     def __post_init__(self) -> None:
         _refuse_bad_name("user", self.user)
@@ -74,7 +78,7 @@ class Query:
         if not isinstance(self.budget, Budget):
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
         _set(self, "public_keys", _public_keys(self))
-        share(self.budget, measures=len(self.measures), selects_keys=self.public_keys is None)
+        _set(self, "shares", _shares(self))
         _refuse_bad_noise(self)
         if self.where is not None:
             parse_condition(self.where)
@@ -160,12 +164,36 @@ def _refuse_bad_noise(query: Query) -> None:
         raise MeasureError(
             f"selection = {query.selection!r} goes with noise = {query.noise_kind!r}, not {query.noise!r}; leave one of them out."
         )
+    if query.public_keys is None and query.budget.delta == 0:
+        raise BudgetError(
+            "delta is 0; choosing keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
+        )
     if query.noise_kind == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
     if query.selection == "weighted_gaussian" and query.min_users > 1:
         raise BoundError(
             "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
         )
+
+
+def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
+    """Bring weights into one form, and refuse those that belong to no part of the query."""
+    given = dict(query.shares) if isinstance(query.shares, Mapping | tuple) else None
+    if given is None:
+        raise BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
+    selection = (SELECTION,) if query.public_keys is None else ()
+    parts = (*selection, *(measure.name for measure in query.measures))
+    for name, weight in given.items():
+        if parts.count(name) != 1:
+            raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")
+        if not _is_weight(weight):
+            raise BudgetError(f"the share of {name} is {weight!r}; it must be a number above 0, such as 2.")
+    return tuple((name, Fraction(weight)) for name, weight in given.items())
+
+
+def _is_weight(weight: Any) -> bool:
+    number = isinstance(weight, int | float | Fraction) and not isinstance(weight, bool)
+    return number and 0 < weight < math.inf
 
 
 def _refuse_equal_names(query: Query) -> None:

@@ -53,9 +53,9 @@ class Heap:
         return [(key, self.content[key]) for key in ordered[: self.key_limit]]
 
     def _hash(self, key: Key) -> str:
-        texts = [str(part) for part in (self.user, *key)]
-        encoded = self.salt + "".join(f"{len(text)}:{text}" for text in texts)
-        return hashlib.md5(encoded.encode(), usedforsecurity=False).hexdigest()
+        *measured, last = [str(part) for part in (self.user, *key)]
+        encoded = self.salt + "".join(f"{len(text)}:{text}" for text in measured) + last
+        return hashlib.md5(encoded.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
 def contribution_bound(system: System, records: Iterable[Record]) -> list[Heap]:

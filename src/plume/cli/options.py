@@ -57,6 +57,14 @@ query_options = _together(
         show_default=True,
         help="Which noise is drawn; auto takes the one with the smaller error.",
     ),
+    click.option(
+        "--share",
+        "shares",
+        type=(str, float),
+        multiple=True,
+        metavar="PART WEIGHT",
+        help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
+    ),
 )
 
 engine_options = _together(

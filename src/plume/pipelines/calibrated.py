@@ -1,7 +1,9 @@
 """A query with its noise: every measure and the selection know what they draw, before any data is read."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from plume.mechanisms.mechanism import Mechanism
 from plume.noise.gaussian import RoundedGaussian
@@ -17,8 +19,8 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
 _FEW_KEYS = 2
-_MEAN_OF_GAUSSIAN = 0.7978845608028654
-"""The mean of the absolute value of a standard Gaussian."""
+# The mean of the absolute value of noise of scale 1.
+_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def _with_laplace(query: Query) -> CalibratedQuery:
     shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
     measures = _measures(
         query,
-        lambda sensitivity: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * shares.measure),
+        lambda sensitivity, share: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * share),
     )
     if query.public_keys is not None:
         return CalibratedQuery(query, None, measures)
@@ -109,7 +111,7 @@ def _with_gaussian(query: Query) -> CalibratedQuery:
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
     measures = _measures(
         query,
-        lambda sensitivity: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=shares.measure),
+        lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=share),
     )
     if query.public_keys is not None:
         return CalibratedQuery(query, None, measures)
@@ -129,21 +131,24 @@ _CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with
 
 
 def _shares(query: Query) -> Shares:
-    return share(query.budget, measures=len(query.measures), selects_keys=query.public_keys is None)
+    names = tuple(measure.name for measure in query.measures)
+    return share(dict(query.shares), names, selects_keys=query.public_keys is None)
 
 
 def _measures(
-    query: Query, noise_for: Callable[[int], DiscreteLaplace | RoundedGaussian]
+    query: Query, noise_for: Callable[[int, Fraction], DiscreteLaplace | RoundedGaussian]
 ) -> tuple[CalibratedMeasure, ...]:
     return tuple(
         CalibratedMeasure(
-            mechanism, noise_for(mechanism.sensitivity()), query.max_keys_per_user, prefix=f"measure_{number}"
+            mechanism, noise_for(mechanism.sensitivity(), share), query.max_keys_per_user, prefix=f"measure_{number}"
         )
-        for number, mechanism in enumerate(query.measures, start=1)
+        for number, (mechanism, share) in enumerate(zip(query.measures, _shares(query).measures, strict=True), start=1)
     )
 
 
 def _error(asked: CalibratedQuery) -> float:
-    """The mean absolute noise of the first measure, in units of its grid; that of the others is in proportion to it."""
-    noise = asked.measures[0].noise
-    return float(noise.scale) * (1 if isinstance(noise, DiscreteLaplace) else _MEAN_OF_GAUSSIAN)
+    """The mean absolute noise of all measures together, each in units of what one user can change."""
+    return math.fsum(
+        float(measure.noise.scale) * _MEAN_ABSOLUTE[type(measure.noise)] / measure.mechanism.sensitivity()
+        for measure in asked.measures
+    )

@@ -5,18 +5,19 @@ calibrated in one go with the threshold of selection, which is worth far more th
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from plume.errors import BudgetError, RangeError
+from plume.errors import RangeError
 from plume.noise.exact import LARGEST_SCALE
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import noise_for
 
-# Half of the budget chooses the keys, the measures share the rest.
-SELECTION_SHARE = Fraction(1, 2)
+SELECTION = "selection"
+"""What choosing keys is called among the shares, beside the names of the measures."""
 
 
 @dataclass(frozen=True)
@@ -24,19 +25,18 @@ class Shares:
     """Which part of the budget each part of a query may spend; they add up to one."""
 
     selection: Fraction
-    measure: Fraction
-    """For each measure."""
+    measures: tuple[Fraction, ...]
 
 
-def share(budget: Budget, *, measures: int, selects_keys: bool) -> Shares:
-    """Share a budget out; public keys need no selection and leave everything to the measures."""
-    if not selects_keys:
-        return Shares(Fraction(), Fraction(1, measures))
-    if budget.delta == 0:
-        raise BudgetError(
-            "delta is 0; choosing keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
-        )
-    return Shares(SELECTION_SHARE, (1 - SELECTION_SHARE) / measures)
+def share(weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool) -> Shares:
+    """Share a budget out by weight: 1 for a measure that has none, for selection as much as all measures together.
+
+    Public keys need no selection and leave everything to the measures.
+    """
+    of_measures = [weights.get(name, Fraction(1)) for name in measures]
+    of_selection = weights.get(SELECTION, sum(of_measures, Fraction())) if selects_keys else Fraction()
+    whole = sum(of_measures, of_selection)
+    return Shares(of_selection / whole, tuple(weight / whole for weight in of_measures))
 
 
 def laplace_for(sensitivity: int, *, max_keys_per_user: int, epsilon: Fraction) -> DiscreteLaplace:

@@ -13,25 +13,65 @@ from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import costs
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import laplace_for, share
-from plume.privacy.cost import Cost, laplace_cost, refuse_overspending, spend
+from plume.privacy.cost import Cost, laplace_cost, refuse_overspending, shares_spent, spend
 from strategies import Asked, asked
 
 BUDGET = Budget(epsilon=math.log(3), delta=1e-5)
 
 
 def test_half_of_the_budget_chooses_keys_and_the_measures_share_the_rest() -> None:
-    shares = share(BUDGET, measures=3, selects_keys=True)
-    assert (shares.selection, shares.measure) == (Fraction(1, 2), Fraction(1, 6))
+    shares = share({}, ("a", "b", "c"), selects_keys=True)
+    assert (shares.selection, shares.measures) == (Fraction(1, 2), (Fraction(1, 6),) * 3)
 
 
 def test_public_keys_leave_everything_to_the_measures() -> None:
-    shares = share(Budget(epsilon=1.0), measures=2, selects_keys=False)
-    assert (shares.selection, shares.measure) == (0, Fraction(1, 2))
+    shares = share({}, ("a", "b"), selects_keys=False)
+    assert (shares.selection, shares.measures) == (0, (Fraction(1, 2), Fraction(1, 2)))
+
+
+def test_callers_set_the_shares_they_care_about() -> None:
+    shares = share({"a": Fraction(2)}, ("a", "b"), selects_keys=True)
+    assert (shares.selection, shares.measures) == (Fraction(1, 2), (Fraction(1, 3), Fraction(1, 6)))
+    shares = share({"selection": Fraction(1)}, ("a", "b", "c"), selects_keys=True)
+    assert (shares.selection, shares.measures) == (Fraction(1, 4), (Fraction(1, 4),) * 3)
+
+
+@pytest.mark.parametrize("limit", [1, 64])
+def test_shares_that_were_set_are_what_parts_spend(limit: int) -> None:
+    query = plume.Query(
+        user="u",
+        keys="k",
+        measures=[plume.users(), plume.count(max_per_key=2)],
+        max_keys_per_user=limit,
+        budget=BUDGET,
+        shares={"selection": 1, "users": 2, "count": 5},
+    )
+    spent = shares_spent(costs(make_plan(query)[1]))
+    assert spent == pytest.approx({"selection": 1 / 8, "users": 1 / 4, "count": 5 / 8}, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("shares", "message"),
+    [
+        ({"likes": 1}, "shares names 'likes'; the parts that spend are selection, users"),
+        ({"users": 0}, "the share of users is 0; it must be a number above 0"),
+        ({"users": math.inf}, "the share of users is inf"),
+        ({"selection": True}, "the share of selection is True"),
+        (["users"], "shares is .*; it must be a mapping"),
+    ],
+)
+def test_shares_of_nothing_are_refused(shares: object, message: str) -> None:
+    with pytest.raises(BudgetError, match=message):
+        plume.Query(
+            user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=BUDGET, shares=shares
+        )
 
 
 def test_selecting_keys_needs_delta() -> None:
     with pytest.raises(BudgetError, match=r"delta is 0; choosing keys .* needs a delta above 0"):
-        share(Budget(epsilon=1.0), measures=1, selects_keys=True)
+        plume.Query(
+            user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=plume.Budget(epsilon=1.0)
+        )
 
 
 def test_the_papers_noise_for_64_keys_is_the_golden_one() -> None:
