@@ -1,18 +1,20 @@
 """Plans run without noise, for tests only: any step can be looked at, and the selected keys can be prescribed."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from entropy import ConstantEntropy
-from plume.engines.engine import Engine, Table
+from plume.engines.engine import Engine, Session, Table
 from plume.engines.execute import draw, run_statement
 from plume.noise.entropy import salt
 from plume.pipelines.pipeline import make_plan
-from plume.pipelines.steps import INPUT, SELECTED_KEYS
+from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
-from plume.plan.nodes import Noise
-from plume.plan.sql import print_plan
+from plume.plan.nodes import Node, Noise
+from plume.plan.sql import Statement, print_plan
 from plume.query import Query
 from plume.running import run_with
 from plume.schema import kinds_expected
@@ -32,20 +34,31 @@ def exact_release(query: Query, content: Any, *, engine: Engine, pipeline: str =
 
 
 def exact_step(
-    query: Query, content: Any, name: str, *, engine: Engine, pipeline: str = "plume", selected: pa.Table | None = None
+    query: Query,
+    content: Any,
+    name: str,
+    *,
+    engine: Engine,
+    pipeline: str = "plume",
+    prescribed: Mapping[str, pa.Table] = MappingProxyType({}),
 ) -> pa.Table:
-    """Give the rows of one step, computed with the given selected keys if any are given."""
+    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn."""
     asked, plan = make_plan(query, pipeline)
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
         printed = print_plan(plan, session.dialect, salt=SALT)
         for step in steps(plan):
-            if step.name == SELECTED_KEYS and selected is not None:
+            if step.name in prescribed:
                 types = session.schema("rows")
-                session.write(SELECTED_KEYS, selected, types={key: types[key] for key in asked.keys})
-            elif isinstance(step, Noise):
-                draw(step, session, ENTROPY)
-            for statement in printed.get(step.name, ()):
-                run_statement(statement, session)
+                session.write(step.name, prescribed[step.name], types={key: types[key] for key in asked.keys})
+            else:
+                run_step(step, session, printed)
             if step.name == name:
                 return session.fetch(name, asked.keys)
     raise AssertionError(f"no step {name}")
+
+
+def run_step(step: Node, session: Session, printed: dict[str, tuple[Statement, ...]]) -> None:
+    if isinstance(step, Noise):
+        draw(step, session, ENTROPY)
+    for statement in printed.get(step.name, ()):
+        run_statement(statement, session)

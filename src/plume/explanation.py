@@ -13,6 +13,7 @@ from plume.plan.nodes import Noise
 from plume.privacy.cost import Cost, Spent, spend
 
 _DIGITS = 4
+_PUBLIC = "public keys: each listed key is released, no other is"
 _DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
 
 
@@ -52,9 +53,9 @@ class Explanation:
         )
 
     @property
-    def selection(self) -> dict[str, str | float | int]:
-        """How keys are chosen."""
-        return self.asked.selection.facts() if self.asked.selection else {"strategy": "public keys"}
+    def selection(self) -> tuple[dict[str, str | float | int], ...]:
+        """How keys are chosen, round by round; no round if they are public."""
+        return tuple(strategy.facts() for strategy in self.asked.rounds)
 
     def sql(self, dialect: str = "duckdb") -> str:
         """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""
@@ -82,7 +83,7 @@ class Explanation:
                 "delta": self.spent.delta,
             },
             "spent": [_recorded(cost) for cost in costs(self.plan)],
-            "selection": self.selection,
+            "selection": list(self.selection),
             "noise": [_plain(noise) for noise in self.noise],
             "pipeline": self.pipeline,
             "shuffles": self.shuffles,
@@ -93,7 +94,7 @@ class Explanation:
             "guarantee": [guarantee(self)],
             "spends": [_spending(cost) for cost in costs(self.plan)],
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
-            "selection": [_choosing(self)],
+            "selection": [_choosing(facts) for facts in self.selection] or [_PUBLIC],
             "noise": [f"{n.measure}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
             "steps": explain_steps(self.plan).splitlines(),
         }
@@ -144,13 +145,10 @@ def _shown_alone(cost: Cost) -> float:
     return cost.novel.delta() if cost.novel else cost.delta
 
 
-def _choosing(explanation: Explanation) -> str:
-    facts = explanation.selection
+def _choosing(facts: dict[str, str | float | int]) -> str:
     if "users_for_even_chance" in facts:
         even, certain = facts["users_for_even_chance"], facts["users_for_certainty"]
         return f"{facts['strategy']}: a key is shown by an exact coin, even at {even} users, certain beyond {certain}"
-    if "threshold" not in facts:
-        return "public keys: each listed key is released, no other is"
     return (
         f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
         f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"

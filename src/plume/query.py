@@ -1,7 +1,7 @@
 """What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,7 +28,9 @@ STRATEGIES = {
     "truncated_geometric": "laplace",
     "gaussian_threshold": "gaussian",
     "weighted_gaussian": "gaussian",
+    "two_round_weighted_gaussian": "gaussian",
 }
+WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
 NOISES = ("laplace", "gaussian")
 
 PublicKeys = Sequence[Any] | str | Path | Any
@@ -170,7 +172,7 @@ def _refuse_bad_noise(query: Query) -> None:
         )
     if query.noise_kind == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
-    if query.selection == "weighted_gaussian" and query.min_users > 1:
+    if query.selection in WEIGHTED and query.min_users > 1:
         raise BoundError(
             "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
         )
@@ -178,7 +180,9 @@ def _refuse_bad_noise(query: Query) -> None:
 
 def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     """Bring weights into one form, and refuse those that belong to no part of the query."""
-    given = dict(query.shares) if isinstance(query.shares, Mapping | tuple) else None
+    given: dict[str, Any] | None = None
+    with suppress(TypeError, ValueError):
+        given = dict(query.shares)
     if given is None:
         raise BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
     selection = (SELECTION,) if query.public_keys is None else ()

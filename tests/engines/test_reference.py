@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -34,14 +35,16 @@ def found(release: pa.Table) -> list[tuple[object, ...]]:
 
 
 def system(case: Asked) -> System:
-    strategy = calibrate(case.query).selection
-    weight = INVERSE_ROOTS.__getitem__ if isinstance(strategy, WeightedGaussian) else (lambda keys: 1)  # noqa: ARG005
-    return System(case.query.max_keys_per_user, SALT, case.measures, retaining(strategy), weight)
+    rounds = calibrate(case.query).rounds
+    weighted = any(isinstance(strategy, WeightedGaussian) for strategy in rounds)
+    weight = INVERSE_ROOTS.__getitem__ if weighted else (lambda keys: 1)  # noqa: ARG005
+    retaining = [retaining_by(strategy) for strategy in rounds] or [lambda weight: False]  # noqa: ARG005
+    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, *retaining[1:])
 
 
-def retaining(strategy: SelectionStrategy | None) -> Callable[[int], bool]:
+def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
     """What the strategy keeps when its entropy is constant, one key at a time."""
-    return lambda weight: strategy is not None and bool(strategy.keep(np.array([weight]), ENTROPY)[0])
+    return lambda weight: bool(strategy.keep(np.array([weight]), ENTROPY)[0])
 
 
 def test_the_random_tables_are_worth_testing_on() -> None:
@@ -68,6 +71,33 @@ def test_pipeline_equals_the_reference(engine: Engine, pipeline: str, case: Aske
     answer = oracle(system(case), records(listed, composite=len(case.query.keys) > 1))
     release = exact_release(case.query, table(listed), engine=engine, pipeline=pipeline)
     assert found(release) == expected(case, answer)
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+@settings(SETTINGS, max_examples=60)
+@given(case=asked(), listed=tables)
+def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str, case: Asked, listed: list[tuple]) -> None:
+    query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
+    case = replace(case, query=query)
+    answer = reference.PIPELINES[pipeline](system(case), records(listed, composite=len(query.keys) > 1))
+    release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
+    assert found(release) == expected(case, answer)
+
+
+def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
+    more = 0
+
+    @settings(SETTINGS, max_examples=60)
+    @given(case=asked(), listed=tables)
+    def look(case: Asked, listed: list[tuple]) -> None:
+        nonlocal more
+        query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
+        both = system(replace(case, query=query))
+        rows = records(listed, composite=len(query.keys) > 1)
+        more += reference.plume(both, rows).keys() != reference.plume(replace(both, retain_again=None), rows).keys()
+
+    look()
+    assert more >= 10
 
 
 @pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])

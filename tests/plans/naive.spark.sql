@@ -64,7 +64,7 @@ SELECT `key_1`, `key_2`,
 FROM `weights`
 GROUP BY `key_1`, `key_2`;
 
--- key_weights
+-- keyed_weights
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
        CAST(`weight` AS BIGINT) AS `weight`

@@ -69,7 +69,7 @@ SELECT "key_1" AS "key_1",
        0 AS "selected"
 FROM "keyed";
 
--- key_weights
+-- keyed_weights
 SELECT "key_1" AS "key_1",
        CAST("weight" AS BIGINT) AS "weight"
 FROM "keyed";

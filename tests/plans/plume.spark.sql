@@ -87,7 +87,7 @@ SELECT `key_1` AS `key_1`,
        0 AS `selected`
 FROM `keyed`;
 
--- key_weights
+-- keyed_weights
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
        CAST(`weight` AS BIGINT) AS `weight`

@@ -33,6 +33,7 @@ QUERY = plume.Query(
     selection="laplace_threshold",
 )
 WEIGHTED = replace(QUERY, selection="weighted_gaussian")
+TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian")
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
@@ -74,7 +75,7 @@ def changes(before: pa.Table, after: pa.Table, column: str) -> dict[str, list[in
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_weights_of_keys_change_at_no_more_keys_than_the_limit_and_by_one(engine: Engine, pipeline: str) -> None:
     before, after = (
-        exact_step(QUERY, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+        exact_step(QUERY, t, "keyed_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
     )
     found = changes(before, after, "weight")
     assert len(found) == PAIRS
@@ -87,11 +88,31 @@ def test_weights_by_degree_change_by_no_more_than_one_unit_in_the_norm_that_gaus
     engine: Engine, pipeline: str
 ) -> None:
     before, after = (
-        exact_step(WEIGHTED, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+        exact_step(WEIGHTED, t, "keyed_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
     )
     found = changes(before, after, "weight")
     assert max(len(changed) for changed in found.values()) == LIMIT
     norms = [sum(change**2 for change in changed) for changed in found.values()]
+    assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+def test_weights_of_a_second_round_change_by_no_more_than_one_unit_whatever_the_first_selected(
+    engine: Engine, pipeline: str
+) -> None:
+    before, after = (
+        exact_step(
+            TWO_ROUNDS,
+            t,
+            "left_keyed_weights",
+            engine=engine,
+            pipeline=pipeline,
+            prescribed={"selected_first": SELECTED},
+        )
+        for t in (WITHOUT, EVERYBODY)
+    )
+    assert not set(after["key_1"].to_pylist()) & set(SELECTED["key_1"].to_pylist())
+    norms = [sum(change**2 for change in changed) for changed in changes(before, after, "weight").values()]
     assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
 
 
@@ -100,7 +121,8 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
     engine: Engine, pipeline: str
 ) -> None:
     before, after = (
-        exact_step(QUERY, t, "exact", engine=engine, pipeline=pipeline, selected=SELECTED) for t in (WITHOUT, EVERYBODY)
+        exact_step(QUERY, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED})
+        for t in (WITHOUT, EVERYBODY)
     )
     for measure in calibrate(QUERY).measures:
         for column in measure.state.values():
@@ -111,7 +133,9 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
 
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])
 def test_every_selected_key_has_a_row_and_no_other_key_has(engine: Engine, pipeline: str) -> None:
-    found = exact_step(QUERY, WITHOUT, "exact", engine=engine, pipeline=pipeline, selected=SELECTED)
+    found = exact_step(
+        QUERY, WITHOUT, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}
+    )
     assert sorted(found["key_1"].to_pylist()) == sorted(SELECTED["key_1"].to_pylist())
 
 
@@ -120,6 +144,6 @@ def test_a_bound_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: st
     """The test of the tests above: with a limit of four, some pair changes in four keys."""
     wider = replace(QUERY, max_keys_per_user=LIMIT + 1)
     before, after = (
-        exact_step(wider, t, "key_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+        exact_step(wider, t, "keyed_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
     )
     assert max(len(changed) for changed in changes(before, after, "weight").values()) > LIMIT

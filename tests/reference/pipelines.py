@@ -34,6 +34,8 @@ class System:
     retain_key: Callable[[int], bool]
     weight: Callable[[int], int] = lambda keys: 1  # noqa: ARG005
     """What a user with so many keys gives to each; the paper counts users."""
+    retain_again: Callable[[int], bool] | None = None
+    """A second round among the keys that are left, which the paper does not have."""
 
 
 @dataclass
@@ -77,8 +79,17 @@ def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
     return counts
 
 
-def apply_privacy(system: System, counts: dict[Key, int]) -> set[Key]:
-    return {key for key, count in counts.items() if system.retain_key(count)}
+def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:
+    selected = retained(system, heaps, system.retain_key)
+    if system.retain_again is None:
+        return selected
+    records = [record for heap in heaps for of_key in heap.content.values() for record in of_key]
+    left = contribution_bound(system, (record for record in records if record.key not in selected))
+    return selected | retained(system, left, system.retain_again)
+
+
+def retained(system: System, heaps: list[Heap], retain_key: Callable[[int], bool]) -> set[Key]:
+    return {key for key, count in key_occurrences(system, heaps).items() if retain_key(count)}
 
 
 def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[int, ...]]:
@@ -94,14 +105,14 @@ def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict
 
 def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
     """Section 5: bound, select, join, bound again, aggregate."""
-    selected = apply_privacy(system, key_occurrences(system, contribution_bound(system, records)))
+    selected = apply_privacy(system, contribution_bound(system, records))
     return of_public_keys(system, records, selected)
 
 
 def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
     """Section 6: everything from one bounding."""
     heaps = contribution_bound(system, records)
-    return aggregate(system, heaps, apply_privacy(system, key_occurrences(system, heaps)))
+    return aggregate(system, heaps, apply_privacy(system, heaps))
 
 
 def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
@@ -110,7 +121,7 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...
     for record in records:
         gathered[record.user].append(record)
     again = [record for of_user in gathered.values() for record in of_user]
-    selected = apply_privacy(system, key_occurrences(system, contribution_bound(system, again)))
+    selected = apply_privacy(system, contribution_bound(system, again))
     return aggregate(system, contribution_bound(system, (r for r in again if r.key in selected)), selected)
 
 

@@ -22,7 +22,7 @@ def make_query(options: Mapping[str, Any]) -> Query:
         min_users=options["min_users"],
         selection=options["selection"],
         noise=options["noise"],
-        shares=dict(options["shares"]),
+        shares=options["shares"],
     )
 
 

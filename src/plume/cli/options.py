@@ -44,7 +44,14 @@ query_options = _together(
     click.option(
         "--selection",
         type=click.Choice(
-            ["auto", "laplace_threshold", "truncated_geometric", "gaussian_threshold", "weighted_gaussian"]
+            [
+                "auto",
+                "laplace_threshold",
+                "truncated_geometric",
+                "gaussian_threshold",
+                "weighted_gaussian",
+                "two_round_weighted_gaussian",
+            ]
         ),
         default="auto",
         show_default=True,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from plume.mechanisms.mechanism import Mechanism
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
+from plume.privacy.budget import Budget
 from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
 from plume.query import AUTO, Query
@@ -15,10 +16,14 @@ from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
 from plume.selection.weighted_gaussian import weighted_gaussian
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
 _FEW_KEYS = 2
+# What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds (algorithms 1.5).
+_PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
+_DELTA_OF_THRESHOLDS = 0.4
 # The mean of the absolute value of noise of scale 1.
 _MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
@@ -64,8 +69,8 @@ class CalibratedQuery:
     """What a pipeline makes a plan of."""
 
     query: Query
-    selection: SelectionStrategy | None
-    """How keys are chosen; None if they are public."""
+    rounds: tuple[SelectionStrategy, ...]
+    """How keys are chosen, round by round; none if they are public."""
     measures: tuple[CalibratedMeasure, ...]
 
     @property
@@ -99,22 +104,24 @@ def _with_laplace(query: Query) -> CalibratedQuery:
         lambda sensitivity, share: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * share),
     )
     if query.public_keys is not None:
-        return CalibratedQuery(query, None, measures)
+        return CalibratedQuery(query, (), measures)
     spent, delta = epsilon * shares.selection, query.budget.delta
     if query.selection == "laplace_threshold":
         threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
-        return CalibratedQuery(query, threshold, measures)
-    return CalibratedQuery(query, TruncatedGeometric(limit, spent, delta, min_users=query.min_users), measures)
+        return CalibratedQuery(query, (threshold,), measures)
+    return CalibratedQuery(query, (TruncatedGeometric(limit, spent, delta, min_users=query.min_users),), measures)
 
 
 def _with_gaussian(query: Query) -> CalibratedQuery:
+    if query.selection == "two_round_weighted_gaussian":
+        return _with_two_rounds(query)
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
     measures = _measures(
         query,
         lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=share),
     )
     if query.public_keys is not None:
-        return CalibratedQuery(query, None, measures)
+        return CalibratedQuery(query, (), measures)
     left = {
         "sigma": deviation_for(budget, shares.selection),
         "others": 1 / deviation_for(budget, 1 - shares.selection),
@@ -123,8 +130,26 @@ def _with_gaussian(query: Query) -> CalibratedQuery:
     }
     # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
     if query.selection == "gaussian_threshold" or query.min_users > 1:
-        return CalibratedQuery(query, gaussian_threshold(limit, min_users=query.min_users, **left), measures)
-    return CalibratedQuery(query, weighted_gaussian(limit, **left), measures)
+        return CalibratedQuery(query, (gaussian_threshold(limit, min_users=query.min_users, **left),), measures)
+    return CalibratedQuery(query, (weighted_gaussian(limit, **left),), measures)
+
+
+def _with_two_rounds(query: Query) -> CalibratedQuery:
+    """Take the delta of both thresholds off first: what a user can do in the second round depends on the first (algorithms 0.2)."""
+    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
+    alone = _DELTA_OF_THRESHOLDS * budget.delta
+    rest = Budget(budget.epsilon, budget.delta - alone)
+    measures = _measures(
+        query,
+        lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=rest, share=share),
+    )
+    rounds = tuple(
+        weighted_gaussian_round(
+            number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
+        )
+        for number, part in enumerate(_PARTS_OF_ROUNDS, start=1)
+    )
+    return CalibratedQuery(query, rounds, measures)
 
 
 _CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with_laplace, "gaussian": _with_gaussian}

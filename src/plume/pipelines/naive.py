@@ -16,9 +16,10 @@ def naive(asked: CalibratedQuery) -> Noise:
 
 
 def _select(asked: CalibratedQuery, rows: Map) -> Node:
-    if asked.selection is None:
+    if not asked.rounds:
         return steps.public_keys(asked)
-    bounded = steps.bound(asked, steps.by_user(asked, rows, measured=False), name="bounded")
-    weights = Map("weights", bounded, (*steps.keys(asked), *steps.weight(asked.selection)))
+    by_user = steps.by_user(asked, rows, measured=False)
+    bounded = steps.bound(asked, by_user, name="bounded")
+    weights = Map("weights", bounded, (*steps.keys(asked), *steps.weight(asked)))
     keyed = steps.combine_by_key(asked, weights, name="keyed", measured=False)
-    return steps.select_keys(asked, asked.selection, keyed)
+    return steps.select_keys(asked, keyed, by_user)

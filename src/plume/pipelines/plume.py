@@ -11,17 +11,17 @@ from plume.plan.nodes import Append, Lookup, Map, Noise
 
 def plume(asked: CalibratedQuery) -> Noise:
     """Plan a query the paper's way."""
-    if asked.selection is None:
+    if not asked.rounds:
         return steps.aggregate_public_keys(asked)
     by_user = steps.by_user(asked, steps.rows(asked))
     uncut, above_limit = steps.uncut(asked, by_user), steps.above_limit(asked, by_user)
     bounded = steps.keep_few(asked, above_limit, name="bounded")
 
-    said = (*steps.keys(asked), *steps.weight(asked.selection))
+    said = (*steps.keys(asked), *steps.weight(asked))
     of_uncut = Map("uncut_contributions", uncut, (*said, *steps.contributions(asked)))
     of_bounded = Map("bounded_weights", bounded, (*said, *steps.no_contributions(asked)))
     keyed = steps.combine_by_key(asked, Append("contributions", (of_uncut, of_bounded)), name="keyed")
-    selected = steps.select_keys(asked, asked.selection, keyed)
+    selected = steps.select_keys(asked, keyed, by_user)
 
     restricted = steps.restrict(asked, above_limit, selected, Lookup.BROADCAST)
     safe = steps.keep_few(asked, restricted, name="safe")

@@ -1,5 +1,6 @@
 """Plume section 6: bound once, then select and aggregate in one go. Two shuffles; what is spent on dropped keys is lost."""
 
+from plume.errors import UsageError
 from plume.pipelines import steps
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.plan.nodes import KeepSelected, Lookup, Map, Noise
@@ -7,10 +8,15 @@ from plume.plan.nodes import KeepSelected, Lookup, Map, Noise
 
 def runtime_optimized(asked: CalibratedQuery) -> Noise:
     """Plan a query the fastest way."""
-    if asked.selection is None:
+    if not asked.rounds:
         return steps.aggregate_public_keys(asked)
-    bounded = steps.bound(asked, steps.by_user(asked, steps.rows(asked)), name="bounded")
-    said = (*steps.keys(asked), *steps.weight(asked.selection), *steps.contributions(asked))
+    if len(asked.rounds) > 1:
+        raise UsageError(
+            "runtime_optimized bounds once, and a second round of selection bounds again; use pipeline='plume'."
+        )
+    by_user = steps.by_user(asked, steps.rows(asked))
+    bounded = steps.bound(asked, by_user, name="bounded")
+    said = (*steps.keys(asked), *steps.weight(asked), *steps.contributions(asked))
     keyed = steps.combine_by_key(asked, Map("contributions", bounded, said), name="keyed")
-    selected = steps.select_keys(asked, asked.selection, keyed)
+    selected = steps.select_keys(asked, keyed, by_user)
     return steps.noise_measures(asked, KeepSelected("safe", keyed, selected, asked.keys, Lookup.BROADCAST))

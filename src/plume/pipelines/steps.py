@@ -26,6 +26,7 @@ from plume.plan.nodes import (
     Append,
     Combine,
     CountKeys,
+    DropSelected,
     KeepFew,
     KeepSelected,
     Lookup,
@@ -34,7 +35,6 @@ from plume.plan.nodes import (
     Noise,
     Scan,
 )
-from plume.selection.strategy import SelectionStrategy
 
 INPUT = "input"
 SELECTED_KEYS = "selected_keys"
@@ -64,7 +64,7 @@ def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", meas
     """D_0: one row per user and key, gathered by user, each knowing if its user is above the limit."""
     aggregates = tuple(pair for measure in asked.measures for pair in _raw(asked, measure)) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
-    everybody = asked.selection is not None and asked.selection.counts_all_keys
+    everybody = any(strategy.counts_all_keys for strategy in asked.rounds)
     above = 0 if everybody else asked.query.max_keys_per_user
     return CountKeys(name, combined, USER, KEYS_OF_USER, above)
 
@@ -113,9 +113,9 @@ def keys(asked: CalibratedQuery) -> Named:
     return tuple((name, Column(name)) for name in asked.keys)
 
 
-def weight(strategy: SelectionStrategy) -> Named:
-    """What a row says to selection."""
-    return ((WEIGHT, strategy.weight(Column(KEYS_OF_USER))),)
+def weight(asked: CalibratedQuery, *, number: int = 1) -> Named:
+    """What a row says to a round of selection."""
+    return ((WEIGHT, asked.rounds[number - 1].weight(Column(KEYS_OF_USER))),)
 
 
 def contributions(asked: CalibratedQuery) -> Named:
@@ -146,10 +146,26 @@ def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
     )
 
 
-def select_keys(asked: CalibratedQuery, strategy: SelectionStrategy, keyed: Combine) -> Noise:
-    """S: the keys that may be shown, drawn once and written down."""
-    weighed = Map("key_weights", keyed, (*keys(asked), (WEIGHT, Integer(Column(WEIGHT)))))
-    return Noise(SELECTED_KEYS, weighed, SelectKeys(strategy, asked.keys))
+def select_keys(asked: CalibratedQuery, keyed: Combine, by_user: CountKeys) -> Node:
+    """S: the keys that may be shown, drawn once and written down; further rounds choose among the rows of keys that are left."""
+    if len(asked.rounds) == 1:
+        return _select_round(asked, keyed, name=SELECTED_KEYS)
+    first = _select_round(asked, keyed, name="selected_first")
+    return Append(SELECTED_KEYS, (first, _select_again(asked, by_user, first)))
+
+
+def _select_round(asked: CalibratedQuery, keyed: Combine, *, name: str, number: int = 1) -> Noise:
+    weighed = Map(f"{keyed.name}_weights", keyed, (*keys(asked), (WEIGHT, Integer(Column(WEIGHT)))))
+    return Noise(name, weighed, SelectKeys(asked.rounds[number - 1], asked.keys))
+
+
+def _select_again(asked: CalibratedQuery, by_user: CountKeys, selected: Noise) -> Noise:
+    """Let everybody spread their weight over the keys that are not selected yet (DP-SIPS, Swanberg et al. 2023)."""
+    left = DropSelected("left", by_user.source, selected, asked.keys)
+    bounded = bound(asked, CountKeys("left_by_user", left, USER, KEYS_OF_USER, above=0), name="left_bounded")
+    weights = Map("left_weights", bounded, (*keys(asked), *weight(asked, number=2)))
+    keyed = combine_by_key(asked, weights, name="left_keyed", measured=False)
+    return _select_round(asked, keyed, name="selected_again", number=2)
 
 
 def public_keys(asked: CalibratedQuery) -> Scan:

@@ -1,4 +1,4 @@
-"""The seven things a plan can do with rows, and the one that counts a user's keys: frozen, engine-free.
+"""The things a plan can do with rows: frozen, engine-free.
 
 Every node is a step: it has a name, which is the paper's word for its rows and the name of its view or table in the engine.
 """
@@ -140,6 +140,21 @@ class KeepSelected:
 
 
 @dataclass(frozen=True)
+class DropSelected:
+    """The rows whose key is not among the selected ones yet; those are few enough to be looked up everywhere."""
+
+    name: str
+    source: "Node"
+    selected: "Node"
+    keys: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
+@dataclass(frozen=True)
 class Append:
     """The rows of all sources, which have the same columns."""
 
@@ -166,7 +181,7 @@ class Noise:
         return self.noiser.writes
 
 
-Node = Scan | Map | Combine | CountKeys | KeepFew | KeepSelected | Append | Noise
+Node = Scan | Map | Combine | CountKeys | KeepFew | KeepSelected | DropSelected | Append | Noise
 
 
 def sources(node: Node) -> tuple[Node, ...]:
@@ -176,7 +191,7 @@ def sources(node: Node) -> tuple[Node, ...]:
             return ()
         case Append():
             return node.sources
-        case KeepSelected():
+        case KeepSelected() | DropSelected():
             return (node.source, node.selected)
         case _:
             return (node.source,)

@@ -26,6 +26,7 @@ from plume.plan.nodes import (
     Append,
     Combine,
     CountKeys,
+    DropSelected,
     KeepFew,
     KeepSelected,
     Map,
@@ -117,6 +118,8 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
         case KeepSelected():
             rows = reach(node.source)
             return replace(rows, presence=NOTHING) if _selected_from(node.selected, node.source) else rows
+        case DropSelected():
+            return reach(node.source)
         case Append():
             return _reach_of_append(node)
 

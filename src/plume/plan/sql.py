@@ -10,7 +10,19 @@ from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
 from plume.plan.expression_sql import print_aggregate, print_expression
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
-from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
+from plume.plan.nodes import (
+    Append,
+    Combine,
+    CountKeys,
+    DropSelected,
+    KeepFew,
+    KeepSelected,
+    Lookup,
+    Map,
+    Node,
+    Noise,
+    Scan,
+)
 
 SALT_UNKNOWN = "{salt}"
 
@@ -61,6 +73,8 @@ def _print_step(step: Node, target: Target) -> str:
             return _print_keep_few(step, dialect)
         case KeepSelected():
             return _print_keep_selected(step, dialect)
+        case DropSelected():
+            return _print_looked_up(step, "ANTI", dialect)
         case Append():
             selects = (f"SELECT {_names(step.columns, dialect)}\nFROM {_name(s, dialect)}" for s in step.sources)
             return "\nUNION ALL\n".join(selects)
@@ -159,18 +173,22 @@ def _print_keep_few(step: KeepFew, dialect: Dialect) -> str:
     return f"SELECT {_names(step.columns, dialect)}\nFROM ({ranked})\nWHERE key_rank <= {step.limit}"
 
 
+def _print_looked_up(step: KeepSelected | DropSelected, join: str, dialect: Dialect) -> str:
+    """Look the key of each row up among the selected ones, wherever the row is."""
+    columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
+    source, selected = _name(step.source, dialect), _name(step.selected, dialect)
+    if dialect is SPARK:
+        return (
+            f"SELECT /*+ BROADCAST({selected}) */ {columns}\nFROM {source} LEFT {join} JOIN {selected} USING ({keys})"
+        )
+    return f"SELECT {columns}\nFROM {source} {join} JOIN {selected} USING ({keys})"
+
+
 def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
-    columns, source, selected = (
-        _names(step.columns, dialect),
-        _name(step.source, dialect),
-        _name(step.selected, dialect),
-    )
-    keys = _names(step.keys, dialect)
-    if dialect is not SPARK:
-        return f"SELECT {columns}\nFROM {source} SEMI JOIN {selected} USING ({keys})"
-    if step.lookup is Lookup.BROADCAST:
-        return f"SELECT /*+ BROADCAST({selected}) */ {columns}\nFROM {source} LEFT SEMI JOIN {selected} USING ({keys})"
+    if dialect is not SPARK or step.lookup is Lookup.BROADCAST:
+        return _print_looked_up(step, "SEMI", dialect)
     # A reduce-side join as the paper draws it: rows and marks meet at their key.
+    columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
     nothing = ", ".join(
         identifier(column, dialect) if column in step.keys else f"NULL AS {identifier(column, dialect)}"
         for column in step.columns
@@ -178,7 +196,7 @@ def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
     return (
         f"SELECT {columns}\n"
         f"FROM (SELECT *, max(mark) OVER (PARTITION BY {keys}) AS selected\n"
-        f"      FROM (SELECT {columns}, 0 AS mark FROM {source}\n"
-        f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {selected}))\n"
+        f"      FROM (SELECT {columns}, 0 AS mark FROM {_name(step.source, dialect)}\n"
+        f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {_name(step.selected, dialect)}))\n"
         f"WHERE selected = 1 AND mark = 0"
     )

@@ -93,6 +93,11 @@ def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon
     return make(lowest)
 
 
+def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
+    """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
+    return make(_smallest(lambda t: make(t).delta() <= delta, start=10.0))
+
+
 @lru_cache
 def _pairs(limit: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Cover all pairs 0 <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""

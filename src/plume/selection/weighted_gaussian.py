@@ -39,10 +39,13 @@ class WeightedGaussian:
     @property
     def cost(self) -> Cost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
-        sigma = float(self.noise.scale) / UNIT
+        return Cost("selection", mu=1 / self.novel.sigma, novel=self.novel)
+
+    @property
+    def novel(self) -> Novel:
+        """What a user can do to keys that nobody else has."""
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
-        novel = _novel(sigma, (self.threshold - 0.5) / UNIT, self.max_keys_per_user)
-        return Cost("selection", mu=1 / sigma, novel=novel)
+        return novel_keys(float(self.noise.scale) / UNIT, (self.threshold - 0.5) / UNIT, self.max_keys_per_user)
 
     def weight(self, keys_of_user: Expression) -> Expression:
         """Spread one unit over the keys that count."""
@@ -68,15 +71,28 @@ def weighted_gaussian(
     max_keys_per_user: int, *, sigma: float, others: float, epsilon: float, delta: float
 ) -> WeightedGaussian:
     """Choose the threshold for noise of `sigma` units, beside Gaussian measures of total mu `others`."""
-    noise = RoundedGaussian(drawable(Fraction(math.ceil(sigma * UNIT))))
-    drawn = float(noise.scale) / UNIT
+    noise = noise_of(sigma)
     novel = smallest_threshold(
-        lambda threshold: _novel(drawn, threshold, max_keys_per_user), others=others, epsilon=epsilon, delta=delta
+        lambda threshold: novel_keys(float(noise.scale) / UNIT, threshold, max_keys_per_user),
+        others=others,
+        epsilon=epsilon,
+        delta=delta,
     )
-    return WeightedGaussian(max_keys_per_user, noise, threshold=math.ceil(novel.threshold * UNIT + 0.5))
+    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold))
 
 
-def _novel(sigma: float, threshold: float, limit: int) -> Novel:
+def noise_of(sigma: float) -> RoundedGaussian:
+    """Noise of at least `sigma` units."""
+    return RoundedGaussian(drawable(Fraction(math.ceil(sigma * UNIT))))
+
+
+def on_grid(threshold: float) -> int:
+    """Round a threshold for noise before rounding up to one for noise after it."""
+    return math.ceil(threshold * UNIT + 0.5)
+
+
+def novel_keys(sigma: float, threshold: float, limit: int) -> Novel:
+    """What a user can do to keys that nobody else has, all in units."""
     return Novel(_weight, sigma, threshold, limit)
 
 

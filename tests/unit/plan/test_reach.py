@@ -105,10 +105,10 @@ def test_counting_a_user_twice_per_key_is_seen(question: CalibratedQuery) -> Non
     rows = steps.rows(question)
     unordered = Map("ordered", rows, (*((c, Column(c)) for c in rows.columns), ("key_order", Literal(""))))
     few = steps.keep_few(question, unordered, name="bounded")
-    assert question.selection is not None
-    weights = Map("weights", few, (*steps.keys(question), *steps.weight(question.selection)))
+    weights = Map("weights", few, (*steps.keys(question), *steps.weight(question)))
     keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
-    assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
+    selected = steps.select_keys(question, keyed, steps.by_user(question, rows))
+    assert unpaid_noisers(selected) == ("selected_keys",)
 
 
 def test_dropping_the_dummy_rows_is_seen(question: CalibratedQuery) -> None:
@@ -131,10 +131,9 @@ def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: Calibrat
     many = steps.keep_few(question, steps.above_limit(question, other, name="many_in_other"), name="cut")
     cut = Map("same_columns", many, tuple((column, Column(column)) for column in few.columns))
     both = Append("both", (few, cut))
-    assert question.selection is not None
-    weights = Map("weights", both, (*steps.keys(question), *steps.weight(question.selection)))
+    weights = Map("weights", both, (*steps.keys(question), *steps.weight(question)))
     keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
-    assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
+    assert unpaid_noisers(steps.select_keys(question, keyed, one)) == ("selected_keys",)
 
 
 def test_a_filter_on_exact_values_is_seen(question: CalibratedQuery) -> None:

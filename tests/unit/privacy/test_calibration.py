@@ -62,16 +62,12 @@ def test_shares_that_were_set_are_what_parts_spend(limit: int) -> None:
 )
 def test_shares_of_nothing_are_refused(shares: object, message: str) -> None:
     with pytest.raises(BudgetError, match=message):
-        plume.Query(
-            user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=BUDGET, shares=shares
-        )
+        plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=BUDGET, shares=shares)
 
 
 def test_selecting_keys_needs_delta() -> None:
     with pytest.raises(BudgetError, match=r"delta is 0; choosing keys .* needs a delta above 0"):
-        plume.Query(
-            user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=plume.Budget(epsilon=1.0)
-        )
+        plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=plume.Budget(epsilon=1.0))
 
 
 def test_the_papers_noise_for_64_keys_is_the_golden_one() -> None:
@@ -127,9 +123,9 @@ def test_dp_accounting_finds_gaussian_plans_within_budget_and_without_waste(
     given_query = query(limit, measures=measures, **changes)
     calibrated = calibrate(given_query)
     shifts = [math.sqrt(limit) * m.mechanism.sensitivity() / float(m.noise.scale) for m in calibrated.measures]
-    if calibrated.selection is not None:
+    for strategy in calibrated.rounds:
         user = 2**20 if selection == "weighted_gaussian" else math.sqrt(limit)
-        shifts.append(user / float(calibrated.selection.noise.scale))
+        shifts.append(user / float(strategy.noise.scale))
     composed = pld.from_gaussian_mechanism(1 / shifts[0], value_discretization_interval=1e-4)
     for shift in shifts[1:]:
         composed = composed.compose(pld.from_gaussian_mechanism(1 / shift, value_discretization_interval=1e-4))
@@ -146,7 +142,7 @@ def test_laplace_plans_add_up_to_the_budget_exactly(selection: str, limit: int) 
 
 def test_by_default_few_keys_per_user_get_laplace_noise_and_more_gaussian() -> None:
     chosen = {limit: calibrate(query(limit)) for limit in (1, 2, 3, 64)}
-    assert [type(chosen[limit].selection).__name__ for limit in (1, 2, 3, 64)] == [
+    assert [type(chosen[limit].rounds[0]).__name__ for limit in (1, 2, 3, 64)] == [
         "TruncatedGeometric",
         "TruncatedGeometric",
         "WeightedGaussian",
@@ -163,7 +159,7 @@ def test_with_public_keys_the_smaller_error_decides() -> None:
 
 
 def test_the_fewest_users_that_may_count_are_counted_plainly() -> None:
-    assert type(calibrate(query(64, min_users=20)).selection).__name__ == "GaussianThreshold"
+    assert type(calibrate(query(64, min_users=20)).rounds[0]).__name__ == "GaussianThreshold"
 
 
 @pytest.mark.parametrize(
@@ -183,7 +179,7 @@ def test_settings_that_do_not_go_together_are_refused(changes: dict, message: st
 
 def test_the_paper_keeps_its_configuration() -> None:
     paper = calibrate(plume.Query.paper(**(SETTINGS | {"measures": [plume.count(1)], "max_keys_per_user": 64})))
-    assert (type(paper.selection).__name__, paper.selection.threshold) == ("LaplaceThreshold", 1747)
+    assert (type(paper.rounds[0]).__name__, paper.rounds[0].threshold) == ("LaplaceThreshold", 1747)
     assert float(paper.measures[0].noise.scale) == pytest.approx(116.5106, abs=1e-4)
 
 
@@ -204,7 +200,7 @@ def test_laplace_noise_costs_its_sensitivity_over_its_scale() -> None:
 
 
 def test_a_plan_that_selects_twice_has_no_price() -> None:
-    cost = calibrate(query(8)).selection.cost
+    cost = calibrate(query(8)).rounds[0].cost
     with pytest.raises(PlumeBug, match="selects keys more than once"):
         spend([cost, cost], BUDGET)
 

@@ -16,6 +16,7 @@ from plume.plan.expressions import Column, InverseRoot
 from plume.privacy.gaussian import Novel, noise_for
 from plume.query import LARGEST_BOUND
 from plume.selection.gaussian_threshold import GaussianThreshold, gaussian_threshold
+from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, weighted_gaussian
 
 ONE = noise_for(math.log(3), 1e-5)
@@ -33,6 +34,13 @@ def test_golden_thresholds_on_counts_show_keys_of_one_user_with_half_of_delta(li
 def test_golden_thresholds_on_weights_show_keys_of_one_user_with_half_of_delta(limit: int, golden: float) -> None:
     novel = Novel(lambda keys: 1 / np.sqrt(keys), 6.740033, golden, limit)
     assert novel.delta() == pytest.approx(5e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize(("limit", "golden"), GOLDEN_WEIGHTS.items())
+def test_a_round_gets_the_golden_threshold_for_its_delta(limit: int, golden: float) -> None:
+    strategy = weighted_gaussian_round(1, limit, sigma=6.7400326, delta=5e-6)
+    assert strategy.threshold / UNIT == pytest.approx(golden, abs=2e-4)
+    assert 0.999 * 5e-6 <= strategy.cost.delta <= 5e-6
 
 
 def test_the_default_threshold_for_64_keys_is_the_golden_one_on_the_grid() -> None:

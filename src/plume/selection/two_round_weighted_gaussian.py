@@ -1,0 +1,36 @@
+"""Weighted Gaussian selection twice: what popular keys do not need any more goes to the others (Swanberg et al. 2023, DP-SIPS).
+
+The first round spends little and finds the keys that nobody can miss; in the second, users spread their weight over the keys that are
+left to them. It keeps more keys than one round, for one more shuffle by key.
+"""
+
+from dataclasses import dataclass
+
+from plume.privacy.cost import Cost
+from plume.privacy.gaussian import threshold_alone
+from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of, novel_keys, on_grid
+
+
+@dataclass(frozen=True)
+class Round(WeightedGaussian):
+    """One round, on the keys that no round before it has selected.
+
+    Guarantee: that of Gaussian noise, and beside it the chance that a key of one user alone passes. Over rounds the first adds up in
+    squares, the second plainly. docs/guarantees/two-round-weighted-gaussian.md.
+    """
+
+    number: int = 1
+    name: str = "weighted Gaussian in two rounds"
+
+    @property
+    def cost(self) -> Cost:
+        """What it spends; how many novel keys a user has left depends on the rounds before, so the two parts are priced apart."""
+        return Cost(f"selection, round {self.number}", mu=1 / self.novel.sigma, delta=self.novel.delta())
+
+
+def weighted_gaussian_round(number: int, max_keys_per_user: int, *, sigma: float, delta: float) -> Round:
+    """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta."""
+    noise = noise_of(sigma)
+    drawn = float(noise.scale) / UNIT
+    novel = threshold_alone(lambda threshold: novel_keys(drawn, threshold, max_keys_per_user), delta=delta)
+    return Round(max_keys_per_user, noise, threshold=on_grid(novel.threshold), number=number)
