@@ -47,7 +47,6 @@ class Asked:
 
     query: plume.Query
     measures: tuple[Any, ...]
-    grids: tuple[float, ...]
 
 
 def table(listed: list[tuple[Any, ...]]) -> pa.Table:
@@ -58,21 +57,45 @@ def table(listed: list[tuple[Any, ...]]) -> pa.Table:
 
 
 def records(listed: list[tuple[Any, ...]], *, composite: bool) -> list[Record]:
-    return [Record(u, (k, d) if composite else (k,), {"value": v}) for u, k, d, v in listed]
+    return [Record(u, (k, d) if composite else (k,), {"value": v, "day": d}) for u, k, d, v in listed]
+
+
+# A condition on a measure, and the same in Python.
+conditions = st.sampled_from(
+    [
+        *[(None, reference.anywhere)] * 3,
+        ("day = 1", lambda record: record.values["day"] == 1),
+        (
+            "value <= 3.25",
+            lambda record: (record.values["value"] or 0.0) <= 3.25 and record.values["value"] is not None,
+        ),
+        ("value IS NOT NULL", lambda record: record.values["value"] is not None),
+    ]
+)
+bounds = st.sampled_from([(0, 60), (-8, 8), (-100.5, -1), (1, 2.5), (-1e-3, 1e6)])
+limits = st.integers(1, 3)
 
 
 @st.composite
-def measures(draw: st.DrawFn) -> tuple[Any, Any, float]:
-    match draw(st.sampled_from(["users", "count", "sum"])):
+def measures(draw: st.DrawFn) -> tuple[Any, Any]:
+    (where, holds), (low, high), limit = draw(conditions), draw(bounds), draw(limits)
+    said = {"name": f"m{draw(st.integers(0, 10**9))}", "where": where}
+    match draw(st.sampled_from(["users", "count", "sum", "mean", "variance", "stddev"])):
         case "users":
-            return plume.users(name=f"m{draw(st.integers(0, 10**9))}"), reference.Users(), 1.0
+            return plume.users(**said), reference.Users(holds)
         case "count":
-            limit = draw(st.integers(1, 3))
-            return plume.count(limit, name=f"m{draw(st.integers(0, 10**9))}"), reference.Count(limit), 1.0
+            return plume.count(limit, **said), reference.Count(limit, holds)
+        case "sum":
+            return plume.sum("value", low, high, **said), reference.Sum("value", low, high, holds)
+        case "mean":
+            ours = plume.mean("value", low, high, max_per_key=limit, **said)
+            return ours, reference.Mean("value", low, high, limit, holds)
+        case "variance":
+            ours = plume.variance("value", low, high, max_per_key=limit, **said)
+            return ours, reference.Variance("value", low, high, limit, holds)
         case _:
-            low, high = draw(st.sampled_from([(0, 60), (-8, 8), (-100.5, -1), (1, 2.5), (-1e-3, 1e6)]))
-            expected = reference.Sum("value", low, high)
-            return plume.sum("value", low, high, name=f"m{draw(st.integers(0, 10**9))}"), expected, expected.step
+            ours = plume.stddev("value", low, high, max_per_key=limit, **said)
+            return ours, reference.StandardDeviation("value", low, high, limit, holds)
 
 
 # Each strategy, by name or by default, and the fewest users where that is not all about weights.
@@ -95,9 +118,9 @@ def asked(draw: st.DrawFn) -> Asked:
     query = plume.Query(
         user="person",
         keys=["key", "day"] if draw(st.booleans()) else "key",
-        measures=[ours for ours, _, _ in drawn],
+        measures=[ours for ours, _ in drawn],
         max_keys_per_user=draw(st.integers(1, 4)),
         **draw(selections),
         budget=plume.Budget(epsilon=draw(st.sampled_from(EPSILONS)), delta=0.5),
     )
-    return Asked(query, tuple(theirs for _, theirs, _ in drawn), tuple(grid for _, _, grid in drawn))
+    return Asked(query, tuple(theirs for _, theirs in drawn))

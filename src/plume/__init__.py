@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from plume.errors import PlumeError
     from plume.explanation import Explanation
     from plume.mechanisms.count import count
+    from plume.mechanisms.mean import mean
     from plume.mechanisms.sum import sum  # noqa: A004 - plume.sum, as in pandas and SQL
     from plume.mechanisms.users import users
+    from plume.mechanisms.variance import stddev, variance
     from plume.privacy.budget import Budget
     from plume.query import Query
     from plume.release import Release
@@ -30,9 +32,12 @@ __all__ = [
     "__version__",
     "count",
     "explain",
+    "mean",
     "run",
+    "stddev",
     "sum",
     "users",
+    "variance",
 ]
 
 _HOMES = {
@@ -44,9 +49,12 @@ _HOMES = {
     "Release": "plume.release",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
+    "mean": "plume.mechanisms.mean",
     "run": "plume.running",
+    "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
     "users": "plume.mechanisms.users",
+    "variance": "plume.mechanisms.variance",
 }
 
 

@@ -1,11 +1,14 @@
 """How a query is answered, as something to read and something to keep: made from the query alone, never from data."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from plume.errors import UsageError
 from plume.pipelines.calibrated import CalibratedQuery
+from plume.pipelines.columns import MeasureColumns
 from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
@@ -19,11 +22,16 @@ _DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
 
 @dataclass(frozen=True)
 class MeasureNoise:
-    """The noise on one released column."""
+    """The noise on one part of a measure; most measures have one part only."""
 
     measure: str
+    part: str | None
+    """None where there is one only, which then is the released column itself."""
     kind: str
     standard_deviation: float
+
+    def __str__(self) -> str:
+        return self.measure if self.part is None else f"{self.measure} ({self.part})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,11 +54,8 @@ class Explanation:
 
     @property
     def noise(self) -> tuple[MeasureNoise, ...]:
-        """The noise on each released column."""
-        return tuple(
-            MeasureNoise(measure.mechanism.name, measure.noise.kind, measure.standard_deviation)
-            for measure in self.asked.measures
-        )
+        """The noise on each measure, part by part."""
+        return tuple(noise for measure in self.asked.measures for noise in _noise_of(self.asked, measure))
 
     @property
     def selection(self) -> tuple[dict[str, str | float | int], ...]:
@@ -95,7 +100,7 @@ class Explanation:
             "spends": [_spending(cost) for cost in costs(self.plan)],
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
             "selection": [_choosing(facts) for facts in self.selection] or [_PUBLIC],
-            "noise": [f"{n.measure}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
+            "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
             "steps": explain_steps(self.plan).splitlines(),
         }
         head = f"{self.pipeline}: {self.shuffles} shuffles"
@@ -108,6 +113,13 @@ class Explanation:
 def explain_plan(asked: CalibratedQuery, plan: Noise, pipeline: str) -> Explanation:
     """Explain a plan that was made of a query."""
     return Explanation(asked, plan, pipeline)
+
+
+def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
+    parts = asked.parts_of(measure)
+    for part in parts:
+        name = part.part.name if len(parts) > 1 else None
+        yield MeasureNoise(measure.mechanism.name, name, part.noise.kind, part.standard_deviation)
 
 
 def guarantee(explanation: Explanation) -> str:
@@ -156,6 +168,15 @@ def _choosing(facts: dict[str, str | float | int]) -> str:
 
 
 def _plain(described: Any) -> dict[str, Any]:
-    plain = {field.name: getattr(described, field.name) for field in fields(described)}
-    kept = {name: value for name, value in plain.items() if isinstance(value, str | int | float)}
-    return {"type": type(described).__name__} | kept
+    plain = {field.name: _value(getattr(described, field.name)) for field in fields(described)}
+    return {"type": type(described).__name__} | {name: value for name, value in plain.items() if value is not None}
+
+
+def _value(value: Any) -> Any:
+    match value:
+        case tuple():
+            return [_value(item) for item in value]
+        case date():
+            return value.isoformat()
+        case _:
+            return value

@@ -13,7 +13,7 @@ import pyarrow as pa
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError
 from plume.mechanisms.mechanism import Mechanism
-from plume.plan.expressions import Expression
+from plume.plan.expressions import Expression, columns_of
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import SELECTION
 from plume.selection.public_keys import check_public_keys
@@ -105,8 +105,21 @@ class Query:
 
     @property
     def value_columns(self) -> tuple[str, ...]:
-        """The columns the measures read, each once."""
+        """The columns whose values the measures read, each once."""
         return tuple(dict.fromkeys(column for measure in self.measures for column in measure.value_columns))
+
+    @property
+    def measured_columns(self) -> tuple[str, ...]:
+        """The columns the measures read, for values or for conditions, each once."""
+        conditions = (measure.condition for measure in self.measures if measure.condition is not None)
+        conditional = (name for condition in conditions for name in sorted(columns_of(condition)))
+        return tuple(dict.fromkeys((*self.value_columns, *conditional)))
+
+    @property
+    def conditions(self) -> tuple[Expression, ...]:
+        """All conditions on rows: the query's own and those of measures."""
+        found = (self.condition, *(measure.condition for measure in self.measures))
+        return tuple(condition for condition in found if condition is not None)
 
 
 def _set(query: Query, name: str, value: Any) -> None:
@@ -143,8 +156,9 @@ def _measures(given: Any) -> tuple[Mechanism, ...]:
     for measure in measures:
         for column in measure.value_columns:
             _refuse_bad_name("the column of a measure", column)
-        if not _is_name(measure.name):
-            raise MeasureError(f"a measure is named {measure.name!r}; a name must be text with at least one character.")
+        for name in (measure.name, *measure.columns):
+            if not _is_name(name):
+                raise MeasureError(f"a measure is named {name!r}; a name must be text with at least one character.")
     return measures
 
 
@@ -209,7 +223,7 @@ def _refuse_equal_names(query: Query) -> None:
         if name.casefold() in seen:
             raise ColumnNotFound(f"keys names {name!r} twice; engines ignore case.")
         seen.add(name.casefold())
-    for name in (measure.name for measure in query.measures):
+    for name in (column for measure in query.measures for column in measure.columns):
         if name.casefold() in seen:
             raise MeasureError(
                 f"two columns of the result would be called {name!r}; give a measure another name with name=."

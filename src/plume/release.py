@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ import pyarrow.parquet
 from plume.errors import OutputError, UsageError, printable
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.noise.noise import half_width
+from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.cost import Spent
 from plume.version import __version__
 
@@ -56,19 +57,27 @@ class Release:
     def intervals(self, level: float) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.
 
-        They cover the noise, not what bounding cut away: values of users above the limits are missing from both.
+        They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
+        computed from several noised parts, as means are, have no such width and get none.
         """
         if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
             raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
         rows = self.rows
-        for measure in self.explanation.asked.measures:
-            name, width = measure.mechanism.name, half_width(measure.noise, level)
-            spread = width if measure.mechanism.grid == 1 else width * float(measure.mechanism.grid)
+        for name, part in self._plain_columns():
+            width = half_width(part.noise, level)
+            spread = width if part.part.unit == 1 else width * float(part.part.unit)
             if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
                 raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)
+
+    def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
+        """The released columns that are one part with its noise, and that part."""
+        asked = self.explanation.asked
+        for measure in asked.measures:
+            parts = {part.part.name: part for part in asked.parts_of(measure)}
+            yield from ((name, parts[part]) for name, part in measure.mechanism.columns.items() if part is not None)
 
     def to_json(self) -> str:
         """Give the record as JSON."""
@@ -108,7 +117,7 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in self.noise)
+        noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in self.noise)
         remarks = (self.guarantee, f"noise (standard deviation): {noise}")
         return "\n".join([show(self.rows), *map(printable, remarks)])
 

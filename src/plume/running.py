@@ -62,7 +62,7 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
         if query.public_keys is not None:
             _write_public_keys(session, asked, schema)
         rows = execute(plan, session, entropy, order=asked.keys, on_step=on_step)
-    names = [*query.keys, *(measure.name for measure in query.measures)]
+    names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
     explanation = explain_plan(asked, plan, pipeline)
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
 

@@ -16,7 +16,6 @@ from plume.query import Query
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 _IDENTIFIERS = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID})
-_VALUES = NUMBERS | {Kind.BOOLEAN}
 _SHOWN_COLUMNS = 20
 
 
@@ -27,11 +26,11 @@ def check_schema(query: Query, schema: Schema, *, source: str) -> None:
     _check_user(query.user, schema[query.user])
     for key in query.keys:
         _check_key(key, schema[key])
-    for value in query.value_columns:
-        if schema[value].kind not in _VALUES:
-            raise ColumnTypeError(f"column {value!r} is {_described(schema[value])}; a value must be a number.")
-    if query.condition is not None:
-        _check_condition(query.condition, schema)
+    for measure in query.measures:
+        for name, kinds in measure.value_columns.items():
+            _check_value(name, schema[name], kinds)
+    for condition in query.conditions:
+        _check_condition(condition, schema)
 
 
 def described(data: Any) -> str:
@@ -43,8 +42,8 @@ def described(data: Any) -> str:
 
 def columns_used(query: Query) -> tuple[str, ...]:
     """List the columns of the table a query reads, each once."""
-    condition = () if query.condition is None else _columns_in(query.condition)
-    return tuple(dict.fromkeys((query.user, *query.keys, *query.value_columns, *condition)))
+    conditional = (name for condition in query.conditions for name in _columns_in(condition))
+    return tuple(dict.fromkeys((query.user, *query.keys, *query.value_columns, *conditional)))
 
 
 def kinds_expected(query: Query) -> dict[str, Kind]:
@@ -53,9 +52,10 @@ def kinds_expected(query: Query) -> dict[str, Kind]:
     Users and keys are text, values are numbers, and what is compared with a constant is of its kind.
     """
     expected = dict.fromkeys(columns_used(query), Kind.TEXT)
-    if query.condition is not None:
-        expected |= {column.name: kind for column, kind in _compared(query.condition)}
-    expected |= dict.fromkeys(query.value_columns, Kind.FLOAT)
+    for condition in query.conditions:
+        expected |= {column.name: kind for column, kind in _compared(condition)}
+    for measure in query.measures:
+        expected |= {name: _read_as(kinds) for name, kinds in measure.value_columns.items()}
     return expected | dict.fromkeys((query.user, *query.keys), Kind.TEXT)
 
 
@@ -84,6 +84,16 @@ def _check_key(name: str, found: ColumnType) -> None:
             f"key column {name!r} is {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
             "Cast or bin it first."
         )
+
+
+def _check_value(name: str, found: ColumnType, kinds: frozenset[Kind]) -> None:
+    if found.kind not in kinds:
+        wanted = "a number" if Kind.FLOAT in kinds else "a date or a timestamp, as its bounds are"
+        raise ColumnTypeError(f"column {name!r} is {_described(found)}; a value must be {wanted}.")
+
+
+def _read_as(kinds: frozenset[Kind]) -> Kind:
+    return Kind.FLOAT if Kind.FLOAT in kinds else Kind.TIMESTAMP
 
 
 def _described(found: ColumnType) -> str:

@@ -27,6 +27,9 @@ QUERY = plume.Query(
         plume.count(2),
         plume.sum("value", -8, 8, name="around_zero"),
         plume.sum("value", 1, 2.5, name="above_zero"),
+        plume.variance("value", -8, 8, max_per_key=2, name="spread"),
+        plume.mean("value", 1, 2.5, name="mean_above_zero"),
+        plume.count(2, where="value > 0", name="some"),
     ],
     max_keys_per_user=LIMIT,
     budget=plume.Budget(epsilon=2.0, delta=0.1),
@@ -124,11 +127,11 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
         exact_step(QUERY, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED})
         for t in (WITHOUT, EVERYBODY)
     )
-    for measure in calibrate(QUERY).measures:
-        for column in measure.state.values():
-            found = changes(before, after, column)
-            assert max(len(changed) for changed in found.values()) == LIMIT
-            assert max(change for changed in found.values() for change in changed) == measure.mechanism.sensitivity()
+    for part in calibrate(QUERY).parts:
+        (column,) = part.columns
+        found = changes(before, after, column)
+        assert max(len(changed) for changed in found.values()) == LIMIT
+        assert max(change for changed in found.values() for change in changed) == part.part.absolute
 
 
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])

@@ -1,30 +1,56 @@
-"""The measures of the reference, as the paper describes them: what a user's records in a key become."""
+"""The measures of the reference, as the paper describes them: what a user's records in a key become, and what is made of all users'.
+
+Numbers are added as integers, by name; `release` is what comes out if there is no noise.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
 
-from reference.pipelines import Record
+from reference.pipelines import Record, Total
+
+Where = Callable[[Record], bool]
+
+
+def anywhere(record: Record) -> bool:
+    del record
+    return True
+
+
+def numbers(records: Sequence[Record], column: str, where: Where) -> list[float]:
+    values = [record.values[column] for record in records if where(record)]
+    return [float(value) for value in values if value is not None and math.isfinite(value)]
 
 
 @dataclass(frozen=True)
 class Users:
-    def combine_raw(self, records: Sequence[Record]) -> int:
-        return len(records)
+    where: Where = anywhere
 
-    def preprocess(self, state: int) -> int:
-        return min(state, 1)
+    def combine_raw(self, records: Sequence[Record]) -> int:
+        return sum(map(self.where, records))
+
+    def preprocess(self, state: int) -> Total:
+        return {"users": min(state, 1)}
+
+    def release(self, total: Total) -> list[Any]:
+        return [total["users"]]
 
 
 @dataclass(frozen=True)
 class Count:
     max_per_key: int
+    where: Where = anywhere
 
     def combine_raw(self, records: Sequence[Record]) -> int:
-        return len(records)
+        return sum(map(self.where, records))
 
-    def preprocess(self, state: int) -> int:
-        return min(state, self.max_per_key)
+    def preprocess(self, state: int) -> Total:
+        return {"records": min(state, self.max_per_key)}
+
+    def release(self, total: Total) -> list[Any]:
+        return [total["records"]]
 
 
 @dataclass(frozen=True)
@@ -34,21 +60,89 @@ class Sum:
     column: str
     low: float
     high: float
+    where: Where = anywhere
 
     @property
     def step(self) -> float:
         return 2.0 ** (math.floor(math.log2(max(abs(self.low), abs(self.high)))) - 20)
 
     def combine_raw(self, records: Sequence[Record]) -> int | None:
-        values = [record.values[self.column] for record in records]
-        finite = [float(value) for value in values if value is not None and math.isfinite(value)]
+        finite = numbers(records, self.column, self.where)
         return sum(self.quantise(value) for value in finite) if finite else None
 
     def quantise(self, value: float) -> int:
         guard = 2.0**62
         return math.floor(min(max(value / self.step, -guard), guard) + 0.5)
 
-    def preprocess(self, state: int | None) -> int:
+    def preprocess(self, state: int | None) -> Total:
         if state is None:
-            return 0
-        return max(math.ceil(self.low / self.step), min(math.floor(self.high / self.step), state))
+            return {"total": 0}
+        return {"total": max(math.ceil(self.low / self.step), min(math.floor(self.high / self.step), state))}
+
+    def release(self, total: Total) -> list[Any]:
+        return [total["total"] * self.step]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Values as steps from the middle of their bounds; a user with more than `limit` of them is weighted down, toward zero."""
+
+    column: str
+    low: float
+    high: float
+    limit: int
+    where: Where = anywhere
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    @property
+    def step(self) -> float:
+        return 2.0 ** (math.floor(math.log2((self.high - self.low) / 2)) - 20)
+
+    @property
+    def most(self) -> int:
+        return max(math.floor((self.high - self.middle) / self.step), math.floor((self.middle - self.low) / self.step))
+
+    def quantise(self, value: float) -> int:
+        low, high = math.ceil((self.low - self.middle) / self.step), math.floor((self.high - self.middle) / self.step)
+        return math.floor(min(max(value - self.middle, low * self.step), high * self.step) / self.step + 0.5)
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        return [self.quantise(value) for value in numbers(records, self.column, self.where)]
+
+    def preprocess(self, state: list[int]) -> Total:
+        return {"values": min(len(state), self.limit), "total": self.weighted(sum(state), len(state))}
+
+    def weighted(self, total: int, count: int) -> int:
+        return total if count <= self.limit else int(Fraction(total * self.limit, count))
+
+    def release(self, total: Total) -> list[Any]:
+        return [min(max(self.middle + self.mean(total) * self.step, self.low), self.high)]
+
+    def mean(self, total: Total) -> float:
+        return total["total"] / max(total["values"], 1)
+
+
+@dataclass(frozen=True)
+class Variance(Mean):
+    """Squares of the steps beside them, less half of the largest, in multiples of 2**20."""
+
+    def preprocess(self, state: list[int]) -> Total:
+        squares = sum(math.floor(Fraction(step**2 - self.centre, 2**20) + Fraction(1, 2)) for step in state)
+        return super().preprocess(state) | {"squares": self.weighted(squares, len(state))}
+
+    @property
+    def centre(self) -> int:
+        return self.most**2 // 2
+
+    def release(self, total: Total) -> list[Any]:
+        square = total["squares"] * 2**20 / max(total["values"], 1) + self.centre
+        return [min(max(square - self.mean(total) ** 2, 0) * self.step**2, ((self.high - self.low) / 2) ** 2)]
+
+
+@dataclass(frozen=True)
+class StandardDeviation(Variance):
+    def release(self, total: Total) -> list[Any]:
+        return [math.sqrt(*super().release(total))]

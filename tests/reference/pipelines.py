@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Key = tuple[Any, ...]
+Total = dict[Any, int]
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Record:
 
 class Measure(Protocol):
     def combine_raw(self, records: Sequence[Record]) -> Any: ...
-    def preprocess(self, state: Any) -> int: ...
+    def preprocess(self, state: Any) -> dict[Any, int]: ...
 
 
 @dataclass(frozen=True)
@@ -92,30 +93,31 @@ def retained(system: System, heaps: list[Heap], retain_key: Callable[[int], bool
     return {key for key, count in key_occurrences(system, heaps).items() if retain_key(count)}
 
 
-def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[int, ...]]:
-    totals = {key: [0] * len(system.measures) for key in selected}  # the dummy value of each key of S
+def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:
+    totals = {key: [defaultdict(int) for _ in system.measures] for key in selected}  # the dummy value of each key of S
     for heap in heaps:
         for key, records in heap.top():
             if key not in selected:
                 continue
             for position, measure in enumerate(system.measures):
-                totals[key][position] += measure.preprocess(measure.combine_raw(records))
+                for name, said in measure.preprocess(measure.combine_raw(records)).items():
+                    totals[key][position][name] += said
     return {key: tuple(total) for key, total in totals.items()}
 
 
-def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
     """Section 5: bound, select, join, bound again, aggregate."""
     selected = apply_privacy(system, contribution_bound(system, records))
     return of_public_keys(system, records, selected)
 
 
-def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
     """Section 6: everything from one bounding."""
     heaps = contribution_bound(system, records)
     return aggregate(system, heaps, apply_privacy(system, heaps))
 
 
-def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...]]:
+def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
     """Section 7: the data gathered by user once, D_0, is bounded, and then filtered and bounded again."""
     gathered: dict[Any, list[Record]] = defaultdict(list)
     for record in records:
@@ -125,7 +127,7 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[int, ...
     return aggregate(system, contribution_bound(system, (r for r in again if r.key in selected)), selected)
 
 
-def of_public_keys(system: System, records: Sequence[Record], selected: set[Key]) -> dict[Key, tuple[int, ...]]:
+def of_public_keys(system: System, records: Sequence[Record], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:
     """With S known, restrict to it, then bound and aggregate."""
     joined = [record for record in records if record.key in selected]
     return aggregate(system, contribution_bound(system, joined), selected)

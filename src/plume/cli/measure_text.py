@@ -7,13 +7,16 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any
 
 from plume.errors import MeasureError
 from plume.mechanisms.count import count
+from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
+from plume.mechanisms.variance import stddev, variance
 
 
 @dataclass(frozen=True)
@@ -28,16 +31,24 @@ _FORMS = {
     "count": _Form(count, "count(3), where one user counts at most 3 times per key"),
     "users": _Form(users, "users()"),
     "sum": _Form(sum_of, "sum(seconds, 0, 60), where one user's total per key is moved into 0 to 60"),
+    "mean": _Form(mean, "mean(seconds, 0, 60), where every value is moved into 0 to 60"),
+    "variance": _Form(variance, "variance(seconds, 0, 60)"),
+    "stddev": _Form(stddev, "stddev(seconds, 0, 60)"),
 }
+# Bounds may be dates, which are written as text.
+_BOUNDS = ("low", "high")
 _RENAMED = re.compile(r"""(?P<call>.*\S)\s+AS\s+(?P<name>\w+|"[^"]+"|'[^']+')\s*""", re.IGNORECASE | re.DOTALL)
-_ARGUMENTS = "arguments are numbers and names of columns; other than plain names are quoted: sum('my column', 0, 60)"
+_ARGUMENTS = (
+    "arguments are numbers, names of columns, dates in quotes and where='seconds > 3'; "
+    "other than plain names are quoted: sum('my column', 0, 60)"
+)
 
 
 def parse_measure(text: str) -> Mechanism:
     """Read one measure, or raise MeasureError saying what would be right.
 
     >>> parse_measure("count(3) AS searches")
-    CountRecords(max_per_key=3, name='searches', value_columns=(), grid=Fraction(1, 1))
+    CountRecords(max_per_key=3, column=None, name='searches', where=None)
     """
     renamed = _RENAMED.fullmatch(text)
     call = (renamed["call"] if renamed else text).strip()
@@ -102,4 +113,13 @@ def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mech
     if bound is None:
         parameters = ", ".join(signature.parameters)
         raise MeasureError(f"measure {text!r} does not fit {function}({parameters}); write {form.example}.")
+    bound.arguments |= {name: _bound(bound.arguments[name]) for name in _BOUNDS if name in bound.arguments}
     return form.make(*bound.args, **bound.kwargs)
+
+
+def _bound(value: Any) -> Any:
+    """Read a bound: text that is a date or a moment becomes one."""
+    for kind in (date, datetime) if isinstance(value, str) else ():
+        with suppress(ValueError):
+            return kind.fromisoformat(value)
+    return value

@@ -28,7 +28,7 @@ query_options = _together(
         required=True,
         multiple=True,
         metavar="MEASURE",
-        help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time'.",
+        help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
     ),
     click.option("--max-keys-per-user", type=int, required=True, help="How many keys one user counts in, at most."),
     click.option("--epsilon", type=float, required=True, help="The most to spend, such as 1.1."),

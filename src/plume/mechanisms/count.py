@@ -1,15 +1,16 @@
 """How many records a key has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any
 
 import pyarrow as pa
 
 from plume.errors import BoundError
-from plume.mechanisms.mechanism import State
-from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Count, Literal, Sum
+from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.rows import NUMBERS, condition, given, values
+from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Count, CountValues, Expression, Literal, Sum
+from plume.plan.types import Kind
 
 # Public bounds of algorithms 3.1: with fewer than 2**40 users no sum of counts leaves 64 bits.
 LARGEST_COUNT = 2**20
@@ -23,25 +24,40 @@ class CountRecords:
     """
 
     max_per_key: int
+    column: str | None = None
     name: str = "count"
-    value_columns: tuple[str, ...] = ()
-    grid: Fraction = Fraction(1)
+    where: str | None = None
 
     def __post_init__(self) -> None:
-        limit = self.max_per_key
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_COUNT:
-            raise BoundError(
-                f"max_per_key is {limit!r}; it must be a whole number from 1 to {LARGEST_COUNT}: "
-                "how many records of one user count per key."
-            )
+        refuse_bad_limit(self.max_per_key)
+        condition(self.where)
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """The count."""
+        return {self.name: "records"}
+
+    @property
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """The column that must have a value, if one must."""
+        return {} if self.column is None else {self.column: NUMBERS}
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records count."""
+        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Count the records; a user who is there at all has one, so with a limit of one there is nothing to count."""
+        """Count the records; a user who is there at all has one, so with a limit of one there may be nothing to count."""
+        if self.column is not None:
+            return {"records": values(self.column, self.where)}
+        if self.where is not None:
+            return {"records": CountValues(given(self.where, Literal(1)))}
         return {} if self.max_per_key == 1 else {"records": Count()}
 
     def preprocess(self) -> Columns:
         """Let no user count for more than the limit."""
-        if self.max_per_key == 1:
+        if not self.combine_raw():
             return {"records": Literal(1)}
         return {"records": Clamp(Column("records"), 0, self.max_per_key)}
 
@@ -49,20 +65,34 @@ class CountRecords:
         """Add the users' counts."""
         return {"records": Sum(Column("records"))}
 
-    def sensitivity(self) -> int:
+    def parts(self) -> tuple[Part, ...]:
         """One user's records in one key, at most."""
-        return self.max_per_key
+        return (number("records", self.max_per_key),)
 
-    def noise(self, state: State, noise: Noise, entropy: Entropy) -> pa.Array:
-        """Add noise; counts stay integers."""
-        exact = state["records"]
-        return pa.array(exact + noise.sample(len(exact), entropy))
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Release the noised counts, which stay integers."""
+        return {self.name: pa.array(noised["records"])}
 
 
-def count(max_per_key: int, *, name: str = "count") -> CountRecords:
+def refuse_bad_limit(limit: Any) -> None:
+    """Refuse a limit on records that is no limit."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_COUNT:
+        raise BoundError(
+            f"max_per_key is {limit!r}; it must be a whole number from 1 to {LARGEST_COUNT}: "
+            "how many records of one user count per key."
+        )
+
+
+def count(
+    max_per_key: int, *, column: str | None = None, name: str | None = None, where: str | None = None
+) -> CountRecords:
     """Count records per key; each user adds at most `max_per_key` to a key.
+
+    With a column, only records with a number in it are counted, and the count is called `<column>_count`; with `where=`, only those that
+    satisfy the condition.
 
     >>> count(max_per_key=3).name
     'count'
     """
-    return CountRecords(max_per_key, name=name)
+    default = "count" if column is None else f"{column}_count"
+    return CountRecords(max_per_key, column, name=default if name is None else name, where=where)

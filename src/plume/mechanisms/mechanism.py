@@ -1,6 +1,7 @@
 """What a mechanism is: the paper's M, opened up into the four operations that a pipeline can place (Plume section 8)."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -8,31 +9,65 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise
-from plume.plan.expressions import Aggregates, Columns
+from plume.plan.expressions import Aggregates, Columns, Expression
+from plume.plan.types import Kind
 
 State = Mapping[str, NDArray[np.int64]]
+"""Integers per key, by the names of a mechanism."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Integers of a mechanism's state that get noise of one kind and scale.
+
+    One user changes those of one key by at most `absolute` in the sum of absolute changes, which is what Laplace noise is paid in, and by
+    at most `squared` in the sum of their squares, which is what Gaussian noise is paid in.
+    """
+
+    name: str
+    absolute: int
+    squared: int
+    weight: Fraction = Fraction(1)
+    """Its share of what the measure may spend."""
+    unit: Fraction = Fraction(1)
+    """What one step of its integers is worth."""
+    states: tuple[str, ...] = ()
+    """The names of its integers, if they are several."""
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The names of its integers."""
+        return self.states or (self.name,)
+
+
+def number(name: str, most: int, *, weight: Fraction = Fraction(1), unit: Fraction = Fraction(1)) -> Part:
+    """Make the part that is one integer per key, of which one user changes at most so much."""
+    return Part(name, absolute=most, squared=most**2, weight=weight, unit=unit)
 
 
 class Mechanism(Protocol):
-    """A private aggregation. Its state is a few named integers per key, in units of `grid`.
+    """A private aggregation. Its state is a few named integers per key.
 
     `combine_raw` reads columns of the table, `preprocess` reads what `combine_raw` names, `combine_keyed` reads and writes what
-    `preprocess` names, and `noise` reads that. The names are the mechanism's own; pipelines keep those of several mechanisms apart.
+    `preprocess` names, and `noise` reads that. The names are the mechanism's own; pipelines keep those of several mechanisms apart, but
+    what two mechanisms compute in the same way is computed, noised and paid once.
     """
 
     @property
     def name(self) -> str:
-        """The released column."""
+        """What the measure is called."""
 
     @property
-    def value_columns(self) -> tuple[str, ...]:
-        """The columns of the table it reads."""
+    def columns(self) -> Mapping[str, str | None]:
+        """The released columns; each with the part that it is, noise and all, or None if it is computed from several."""
 
     @property
-    def grid(self) -> Fraction:
-        """What one unit of its integers is worth."""
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """The columns whose values it reads, and of which kinds they may be."""
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which rows it counts; all, if there is none."""
 
     def combine_raw(self) -> Aggregates:
         """Combine all records of one user and key into one row."""
@@ -43,8 +78,8 @@ class Mechanism(Protocol):
     def combine_keyed(self) -> Aggregates:
         """Combine all rows of one key into one; associative."""
 
-    def sensitivity(self) -> int:
-        """Bound what one user can change in one key, in units of the grid."""
+    def parts(self) -> tuple[Part, ...]:
+        """Bound what one user can change in one key; the noise is made for it."""
 
-    def noise(self, state: State, noise: Noise, entropy: Entropy) -> pa.Array:
-        """Turn the exact state of many keys into values that may leave: the only operation that draws randomness."""
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Turn the states of many keys, on which there is noise now, into the released columns."""

@@ -1,16 +1,16 @@
 """The total of a value."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 
 from plume.mechanisms.grid import Grid, grid_between
-from plume.mechanisms.mechanism import State
-from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Quantise, Sum
+from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.rows import NUMBERS, condition, given
+from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Expression, Quantise, Sum
+from plume.plan.types import Kind
 
 
 @dataclass(frozen=True)
@@ -24,26 +24,33 @@ class SumOfTotals:
     low_total: float
     high_total: float
     name: str
+    where: str | None = None
 
     def __post_init__(self) -> None:
         self._grid()
+        condition(self.where)
 
     def _grid(self) -> Grid:
         return grid_between(self.low_total, self.high_total, names=("low_total", "high_total"))
 
     @property
-    def value_columns(self) -> tuple[str, ...]:
-        """The summed column."""
-        return (self.column,)
+    def columns(self) -> Mapping[str, str | None]:
+        """The sum."""
+        return {self.name: "total"}
 
     @property
-    def grid(self) -> Fraction:
-        """What one unit of the integer total is worth."""
-        return self._grid().unit
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """The summed column."""
+        return {self.column: NUMBERS}
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records count."""
+        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Total the user's values on the grid."""
-        return {"total": Sum(Quantise(Column(self.column), self._grid().exponent))}
+        return {"total": Sum(given(self.where, Quantise(Column(self.column), self._grid().exponent)))}
 
     def preprocess(self) -> Columns:
         """Move the total into its bounds; a user without values adds nothing."""
@@ -54,21 +61,24 @@ class SumOfTotals:
         """Add the users' totals."""
         return {"total": Sum(Column("total"))}
 
-    def sensitivity(self) -> int:
+    def parts(self) -> tuple[Part, ...]:
         """The larger bound, in steps of the grid."""
-        return self._grid().largest
+        grid = self._grid()
+        return (number("total", grid.largest, unit=grid.unit),)
 
-    def noise(self, state: State, noise: Noise, entropy: Entropy) -> pa.Array:
-        """Add noise on the grid, then leave it."""
-        exact = state["total"]
-        noised = exact + noise.sample(len(exact), entropy)
-        return pa.array(noised.astype(np.float64) * float(self.grid))
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Leave the grid."""
+        return {self.name: pa.array(noised["total"].astype(np.float64) * float(self._grid().unit))}
 
 
-def sum(column: str, low_total: float, high_total: float, *, name: str | None = None) -> SumOfTotals:  # noqa: A001
+def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
+    column: str, low_total: float, high_total: float, *, name: str | None = None, where: str | None = None
+) -> SumOfTotals:
     """Sum a column per key; each user's total per key is moved into [low_total, high_total].
+
+    With `where=`, only records that satisfy the condition are summed.
 
     >>> sum("seconds", low_total=0, high_total=60).name
     'seconds_sum'
     """
-    return SumOfTotals(column, low_total, high_total, name=name if name is not None else f"{column}_sum")
+    return SumOfTotals(column, low_total, high_total, name=f"{column}_sum" if name is None else name, where=where)

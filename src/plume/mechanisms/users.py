@@ -1,14 +1,14 @@
 """How many users a key has."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
 import pyarrow as pa
 
-from plume.mechanisms.mechanism import State
-from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise
-from plume.plan.expressions import Aggregates, Column, Columns, Literal, Sum
+from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.rows import condition, given
+from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, Expression, Literal, Sum
+from plume.plan.types import Kind
 
 
 @dataclass(frozen=True)
@@ -19,35 +19,51 @@ class CountUsers:
     """
 
     name: str = "users"
-    value_columns: tuple[str, ...] = ()
-    grid: Fraction = Fraction(1)
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        condition(self.where)
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """The count."""
+        return {self.name: "users"}
+
+    @property
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """None: a user is there or not."""
+        return {}
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records make a user count."""
+        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Nothing to remember: the row itself says that the user is there."""
-        return {}
+        """Nothing to remember: the row itself says that the user is there; unless only some records count."""
+        return {} if self.where is None else {"records": CountValues(given(self.where, Literal(1)))}
 
     def preprocess(self) -> Columns:
         """Count each user once."""
-        return {"users": Literal(1)}
+        return {"users": Literal(1) if self.where is None else Clamp(Column("records"), 0, 1)}
 
     def combine_keyed(self) -> Aggregates:
         """Add the users."""
         return {"users": Sum(Column("users"))}
 
-    def sensitivity(self) -> int:
+    def parts(self) -> tuple[Part, ...]:
         """One."""
-        return 1
+        return (number("users", 1),)
 
-    def noise(self, state: State, noise: Noise, entropy: Entropy) -> pa.Array:
-        """Add noise; counts stay integers."""
-        exact = state["users"]
-        return pa.array(exact + noise.sample(len(exact), entropy))
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Release the noised counts, which stay integers."""
+        return {self.name: pa.array(noised["users"])}
 
 
-def users(*, name: str = "users") -> CountUsers:
-    """Count users per key.
+def users(*, name: str = "users", where: str | None = None) -> CountUsers:
+    """Count users per key; with `where=`, those with a record that satisfies the condition.
 
     >>> users().name
     'users'
     """
-    return CountUsers(name=name)
+    return CountUsers(name=name, where=where)

@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
+from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
@@ -28,40 +29,35 @@ _DELTA_OF_THRESHOLDS = 0.4
 _MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
 
-@dataclass(frozen=True)
-class CalibratedMeasure:
-    """A mechanism, the noise it draws, and the prefix that keeps its columns apart from other measures'."""
+NoiseFor = Callable[[Part, Fraction], DiscreteLaplace | RoundedGaussian]
 
-    mechanism: Mechanism
+
+@dataclass(frozen=True)
+class CalibratedPart:
+    """Exact integers of the plan, the noise they get, and the measures that are made of them."""
+
+    part: Part
+    columns: tuple[str, ...]
+    """The plan's columns of these integers."""
+    measures: tuple[str, ...]
     noise: DiscreteLaplace | RoundedGaussian
     max_keys_per_user: int
-    prefix: str
-
-    @property
-    def state(self) -> dict[str, str]:
-        """The plan's column for each name of the mechanism's state."""
-        return {name: f"{self.prefix}_{name}" for name in self.mechanism.combine_keyed()}
-
-    @property
-    def raw(self) -> dict[str, str]:
-        """The plan's column for each name that combining raw rows makes."""
-        return {name: f"{self.prefix}_raw_{name}" for name in self.mechanism.combine_raw()}
 
     @property
     def standard_deviation(self) -> float:
-        """The noise's standard deviation in the units of the released column."""
-        return self.noise.standard_deviation * float(self.mechanism.grid)
+        """The noise's standard deviation in the units of the part."""
+        return self.noise.standard_deviation * float(self.part.unit)
 
     @property
     def cost(self) -> Cost:
-        """What releasing this measure spends."""
-        price = laplace_cost if isinstance(self.noise, DiscreteLaplace) else gaussian_cost
-        return price(
-            self.mechanism.name,
-            scale=self.noise.scale,
-            sensitivity=self.mechanism.sensitivity(),
-            max_keys_per_user=self.max_keys_per_user,
-        )
+        """What releasing this part spends."""
+        what = ", ".join(self.measures)
+        named = what if self.part.weight == 1 else f"{what}: {self.part.name}"
+        limit, scale = self.max_keys_per_user, self.noise.scale
+        if isinstance(self.noise, DiscreteLaplace):
+            return laplace_cost(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
+        sensitivity = math.sqrt(self.part.squared)
+        return gaussian_cost(named, scale=scale, sensitivity=sensitivity, max_keys_per_user=limit)
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,8 @@ class CalibratedQuery:
     query: Query
     rounds: tuple[SelectionStrategy, ...]
     """How keys are chosen, round by round; none if they are public."""
-    measures: tuple[CalibratedMeasure, ...]
+    measures: tuple[MeasureColumns, ...]
+    parts: tuple[CalibratedPart, ...]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -81,7 +78,12 @@ class CalibratedQuery:
     @property
     def values(self) -> dict[str, str]:
         """The plan's column for each value column of the table."""
-        return {name: f"value_{number}" for number, name in enumerate(self.query.value_columns, start=1)}
+        return values_of(self.query)
+
+    def parts_of(self, measure: MeasureColumns) -> tuple[CalibratedPart, ...]:
+        """The parts that a measure is made of."""
+        needed = {measure.covered(part) for part in measure.mechanism.parts()}
+        return tuple(part for part in self.parts if part.columns in needed)
 
 
 def calibrate(query: Query) -> CalibratedQuery:
@@ -99,29 +101,27 @@ def calibrate(query: Query) -> CalibratedQuery:
 
 def _with_laplace(query: Query) -> CalibratedQuery:
     shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
-    measures = _measures(
-        query,
-        lambda sensitivity, share: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * share),
-    )
+
+    def noise_for(part: Part, share: Fraction) -> DiscreteLaplace:
+        return laplace_for(part.absolute, max_keys_per_user=limit, epsilon=epsilon * share)
+
     if query.public_keys is not None:
-        return CalibratedQuery(query, (), measures)
+        return _calibrated(query, (), shares, noise_for)
     spent, delta = epsilon * shares.selection, query.budget.delta
     if query.selection == "laplace_threshold":
         threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
-        return CalibratedQuery(query, (threshold,), measures)
-    return CalibratedQuery(query, (TruncatedGeometric(limit, spent, delta, min_users=query.min_users),), measures)
+        return _calibrated(query, (threshold,), shares, noise_for)
+    coins = TruncatedGeometric(limit, spent, delta, min_users=query.min_users)
+    return _calibrated(query, (coins,), shares, noise_for)
 
 
 def _with_gaussian(query: Query) -> CalibratedQuery:
     if query.selection == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
-    measures = _measures(
-        query,
-        lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=share),
-    )
+    noise_for = _gaussian_noise(query, budget)
     if query.public_keys is not None:
-        return CalibratedQuery(query, (), measures)
+        return _calibrated(query, (), shares, noise_for)
     left = {
         "sigma": deviation_for(budget, shares.selection),
         "others": 1 / deviation_for(budget, 1 - shares.selection),
@@ -130,8 +130,8 @@ def _with_gaussian(query: Query) -> CalibratedQuery:
     }
     # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
     if query.selection == "gaussian_threshold" or query.min_users > 1:
-        return CalibratedQuery(query, (gaussian_threshold(limit, min_users=query.min_users, **left),), measures)
-    return CalibratedQuery(query, (weighted_gaussian(limit, **left),), measures)
+        return _calibrated(query, (gaussian_threshold(limit, min_users=query.min_users, **left),), shares, noise_for)
+    return _calibrated(query, (weighted_gaussian(limit, **left),), shares, noise_for)
 
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
@@ -139,17 +139,20 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
     alone = _DELTA_OF_THRESHOLDS * budget.delta
     rest = Budget(budget.epsilon, budget.delta - alone)
-    measures = _measures(
-        query,
-        lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=rest, share=share),
-    )
     rounds = tuple(
         weighted_gaussian_round(
             number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
         )
         for number, part in enumerate(_PARTS_OF_ROUNDS, start=1)
     )
-    return CalibratedQuery(query, rounds, measures)
+    return _calibrated(query, rounds, shares, _gaussian_noise(query, rest))
+
+
+def _gaussian_noise(query: Query, budget: Budget) -> NoiseFor:
+    limit = query.max_keys_per_user
+    return lambda part, share: gaussian_for(
+        math.sqrt(part.squared), max_keys_per_user=limit, budget=budget, share=share
+    )
 
 
 _CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with_laplace, "gaussian": _with_gaussian}
@@ -160,20 +163,29 @@ def _shares(query: Query) -> Shares:
     return share(dict(query.shares), names, selects_keys=query.public_keys is None)
 
 
-def _measures(
-    query: Query, noise_for: Callable[[int, Fraction], DiscreteLaplace | RoundedGaussian]
-) -> tuple[CalibratedMeasure, ...]:
-    return tuple(
-        CalibratedMeasure(
-            mechanism, noise_for(mechanism.sensitivity(), share), query.max_keys_per_user, prefix=f"measure_{number}"
+def _calibrated(
+    query: Query, rounds: tuple[SelectionStrategy, ...], shares: Shares, noise_for: NoiseFor
+) -> CalibratedQuery:
+    """Give every part its noise; a part that several measures need has the shares of all of them."""
+    measures = columns_of_measures(query)
+    needed: dict[tuple[str, ...], list[tuple[str, Part, Fraction]]] = {}
+    for measure, share_of_measure in zip(measures, shares.measures, strict=True):
+        for part in measure.mechanism.parts():
+            needing = (measure.mechanism.name, part, share_of_measure * part.weight)
+            needed.setdefault(measure.covered(part), []).append(needing)
+    parts = tuple(
+        CalibratedPart(
+            needing[0][1],
+            columns,
+            tuple(name for name, _, _ in needing),
+            noise_for(needing[0][1], sum((share for _, _, share in needing), Fraction())),
+            query.max_keys_per_user,
         )
-        for number, (mechanism, share) in enumerate(zip(query.measures, _shares(query).measures, strict=True), start=1)
+        for columns, needing in needed.items()
     )
+    return CalibratedQuery(query, rounds, measures, parts)
 
 
 def _error(asked: CalibratedQuery) -> float:
-    """The mean absolute noise of all measures together, each in units of what one user can change."""
-    return math.fsum(
-        float(measure.noise.scale) * _MEAN_ABSOLUTE[type(measure.noise)] / measure.mechanism.sensitivity()
-        for measure in asked.measures
-    )
+    """How large the noise is over all parts: the mean logarithm of its mean size, so that no part's unit matters."""
+    return math.fsum(math.log(float(part.noise.scale) * _MEAN_ABSOLUTE[type(part.noise)]) for part in asked.parts)

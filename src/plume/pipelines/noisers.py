@@ -1,5 +1,6 @@
 """The two islands of Python that see rows: choosing keys, and noising what is known of them."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +9,8 @@ from numpy.typing import NDArray
 
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy
-from plume.pipelines.calibrated import CalibratedMeasure
+from plume.pipelines.calibrated import CalibratedPart
+from plume.pipelines.columns import MeasureColumns
 from plume.privacy.cost import Cost
 from plume.selection.strategy import SelectionStrategy
 
@@ -52,10 +54,11 @@ class SelectKeys:
 class NoiseMeasures:
     """Rows of keys with exact states come in, the same keys with noised measures go out.
 
-    Guarantee: each measure's own, for states in which each user changed at most `max_keys_per_user` keys. Plume section 4.1.
+    Guarantee: that of the parts together, for states in which each user changed at most `max_keys_per_user` keys. Plume section 4.1.
     """
 
-    measures: tuple[CalibratedMeasure, ...]
+    measures: tuple[MeasureColumns, ...]
+    parts: tuple[CalibratedPart, ...]
     keys: tuple[str, ...]
     max_keys_per_user: int
     chooses_rows: bool = False
@@ -63,28 +66,32 @@ class NoiseMeasures:
     @property
     def reads(self) -> tuple[str, ...]:
         """The exact states."""
-        return tuple(column for measure in self.measures for column in measure.state.values())
+        return tuple(column for part in self.parts for column in part.columns)
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The keys, and one column per measure."""
-        return (*self.keys, *(measure.prefix for measure in self.measures))
+        """The keys, and the columns of each measure."""
+        return (*self.keys, *(column for measure in self.measures for column in measure.released.values()))
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """What each measure spends."""
-        return tuple(measure.cost for measure in self.measures)
+        """What each part spends."""
+        return tuple(part.cost for part in self.parts)
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
-        """Replace every measure's state by its noised value."""
-        noised = [_noised(measure, batch, entropy) for measure in self.measures]
-        keys = [batch.column(key) for key in self.keys]
-        return pa.RecordBatch.from_arrays([*keys, *noised], names=list(self.writes))
+        """Noise every state once, then let each measure make its columns of those it needs."""
+        noised = {column: states for part in self.parts for column, states in _noised(part, batch, entropy)}
+        released = {key: batch.column(key) for key in self.keys}
+        for measure in self.measures:
+            made = measure.mechanism.noise({name: noised[column] for name, column in measure.state.items()})
+            released |= {measure.released[name]: values for name, values in made.items()}
+        return pa.RecordBatch.from_arrays(list(released.values()), names=list(released))
 
 
-def _noised(measure: CalibratedMeasure, batch: pa.RecordBatch, entropy: Entropy) -> pa.Array:
-    state = {name: _integers(batch, column) for name, column in measure.state.items()}
-    return measure.mechanism.noise(state, measure.noise, entropy)
+def _noised(part: CalibratedPart, batch: pa.RecordBatch, entropy: Entropy) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    for column in part.columns:
+        exact = _integers(batch, column)
+        yield column, exact + part.noise.sample(len(exact), entropy)
 
 
 def _integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:

@@ -1,8 +1,6 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
 
-from collections.abc import Iterable
-
-from plume.pipelines.calibrated import CalibratedMeasure, CalibratedQuery
+from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.expressions import (
     Aggregate,
@@ -62,16 +60,20 @@ def rows(asked: CalibratedQuery) -> Map:
 
 def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", measured: bool = True) -> CountKeys:
     """D_0: one row per user and key, gathered by user, each knowing if its user is above the limit."""
-    aggregates = tuple(pair for measure in asked.measures for pair in _raw(asked, measure)) if measured else ()
+    aggregates = _raw(asked) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
     everybody = any(strategy.counts_all_keys for strategy in asked.rounds)
     above = 0 if everybody else asked.query.max_keys_per_user
     return CountKeys(name, combined, USER, KEYS_OF_USER, above)
 
 
-def _raw(asked: CalibratedQuery, measure: CalibratedMeasure) -> Iterable[tuple[str, Aggregate]]:
-    for name, aggregate in measure.mechanism.combine_raw().items():
-        yield measure.raw[name], rename(aggregate, asked.values)
+def _raw(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
+    found = {
+        measure.raw[name]: rename(aggregate, asked.values)
+        for measure in asked.measures
+        for name, aggregate in measure.mechanism.combine_raw().items()
+    }
+    return tuple(found.items())
 
 
 def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
@@ -120,11 +122,12 @@ def weight(asked: CalibratedQuery, *, number: int = 1) -> Named:
 
 def contributions(asked: CalibratedQuery) -> Named:
     """What a row says to the measures, clipped to bounded sensitivity."""
-    return tuple(
-        (measure.state[name], rename(expression, measure.raw))
+    found = {
+        measure.state[name]: rename(expression, measure.raw)
         for measure in asked.measures
         for name, expression in measure.mechanism.preprocess().items()
-    )
+    }
+    return tuple(found.items())
 
 
 def no_contributions(asked: CalibratedQuery) -> Named:
@@ -139,11 +142,12 @@ def combine_by_key(asked: CalibratedQuery, source: Node, *, name: str, measured:
 
 
 def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
-    return tuple(
-        (measure.state[name], rename(aggregate, measure.state))
+    found = {
+        measure.state[name]: rename(aggregate, measure.state)
         for measure in asked.measures
         for name, aggregate in measure.mechanism.combine_keyed().items()
-    )
+    }
+    return tuple(found.items())
 
 
 def select_keys(asked: CalibratedQuery, keyed: Combine, by_user: CountKeys) -> Node:
@@ -205,4 +209,5 @@ def noise_measures(asked: CalibratedQuery, source: Node, *, where: Expression | 
     """Noise what is known of each key: the only rows that leave."""
     states = tuple((name, Integer(Column(name))) for name, _ in _keyed(asked))
     exact = Map("exact", source, (*keys(asked), *states), where=where)
-    return Noise("release", exact, NoiseMeasures(asked.measures, asked.keys, asked.query.max_keys_per_user))
+    noiser = NoiseMeasures(asked.measures, asked.parts, asked.keys, asked.query.max_keys_per_user)
+    return Noise("release", exact, noiser)

@@ -17,16 +17,21 @@ class Dialect:
     text_type: str
     summable_type: str
     """The integer type whose sum cannot overflow, however many rows one user has."""
+    wide_type: str
+    """The integer type for what is multiplied before it is divided."""
     escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside a text constant, in this order."""
 
 
-DUCKDB = Dialect("duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", escapes=(("'", "''"),))
+DUCKDB = Dialect(
+    "duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", wide_type="HUGEINT", escapes=(("'", "''"),)
+)
 SPARK = Dialect(
     "spark",
     quote="`",
     text_type="STRING",
     summable_type="DECIMAL(28, 0)",
+    wide_type="DECIMAL(38, 0)",
     escapes=(("\\", "\\\\"), ("'", "\\'")),
 )
 

@@ -1,13 +1,12 @@
 """An expression or aggregate as SQL. Total on every row: none of these texts can raise on data."""
 
+import math
 from functools import singledispatch
 
 from plume.errors import PlumeBug
 from plume.plan import expressions as e
-from plume.plan.dialect import Target, constant, identifier
+from plume.plan.dialect import DUCKDB, Target, constant, identifier
 
-# Public guard of algorithms 3.1: no value of one record counts for more than this many grid units.
-GUARD_BITS = 62
 # Of a user's keys as good as none agree in so much of their hash, the key itself decides between those that do, and DuckDB sorts texts
 # of at most 12 characters a quarter faster than longer ones.
 ORDER_DIGITS = 12
@@ -19,6 +18,8 @@ def print_aggregate(aggregate: e.Aggregate, target: Target) -> str:
     match aggregate:
         case e.Count():
             return "count(*)"
+        case e.CountValues(of):
+            return f"count({print_expression(of, target)})"
         case e.Sum(of):
             return f"sum({print_expression(of, target)})"
         case e.Max(of):
@@ -42,13 +43,54 @@ def _(expression: e.Literal, target: Target) -> str:
 
 
 @print_expression.register
+def _(expression: e.Number, target: Target) -> str:
+    value = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
+    return f"CASE WHEN {_finite(value)} THEN {value} END"
+
+
+@print_expression.register
+def _(expression: e.Microseconds, target: Target) -> str:
+    # Dates reach further than moments; beyond, the cast gives NULL where a comparison would raise.
+    function = "epoch_us" if target.dialect is DUCKDB else "unix_micros"
+    return f"{function}(TRY_CAST({print_expression(expression.of, target)} AS TIMESTAMP))"
+
+
+@print_expression.register
+def _(expression: e.When, target: Target) -> str:
+    return (
+        f"CASE WHEN {print_expression(expression.condition, target)} THEN {print_expression(expression.of, target)} END"
+    )
+
+
+@print_expression.register
 def _(expression: e.Quantise, target: Target) -> str:
     value = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
-    guard = _double(2.0 ** (GUARD_BITS + expression.exponent))
-    scaled = f"greatest(least({value}, {guard}), -{guard}) * {_double(2.0**-expression.exponent)}"
+    low, high = (_double(math.ldexp(bound, expression.exponent)) for bound in (expression.low, expression.high))
+    distance = f"({value} - {_double(expression.origin)})" if expression.origin else value
+    scaled = f"greatest(least({distance}, {high}), {low}) * {_double(2.0**-expression.exponent)}"
     rounded = f"CAST(floor({scaled} + 0.5e0) AS {target.dialect.summable_type})"
+    return f"CASE WHEN {_finite(value)} THEN {rounded} END"
+
+
+def _finite(value: str) -> str:
     # NaN sorts above every number in both engines, so the comparison drops NULL, NaN and infinities alike.
-    return f"CASE WHEN {value} BETWEEN -{_LARGEST_DOUBLE} AND {_LARGEST_DOUBLE} THEN {rounded} END"
+    return f"{value} BETWEEN -{_LARGEST_DOUBLE} AND {_LARGEST_DOUBLE}"
+
+
+@print_expression.register
+def _(expression: e.Square, target: Target) -> str:
+    root = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
+    scaled = f"({root} * {root} - {_double(expression.centre)}) * {_double(2.0**-expression.exponent)}"
+    return f"CAST(floor({scaled} + 0.5e0) AS {target.dialect.summable_type})"
+
+
+@print_expression.register
+def _(expression: e.DownWeight, target: Target) -> str:
+    total, count = print_expression(expression.of, target), print_expression(expression.count, target)
+    # Both engines cut integer division toward zero, and both would rather overflow than widen a 64-bit total.
+    divide = "//" if target.dialect is DUCKDB else "div"
+    weighted = f"CAST({total} AS {target.dialect.wide_type}) * {expression.limit} {divide} {count}"
+    return f"CASE WHEN {count} > {expression.limit} THEN {weighted} ELSE {total} END"
 
 
 @print_expression.register

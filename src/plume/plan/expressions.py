@@ -26,12 +26,59 @@ class Literal:
     value: Value
 
 
+# Public guard of algorithms 3.1: no value of one record counts for more than this many steps.
+GUARD = 2**62
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, date or moment as a floating-point number, if it is a finite one; NULL, NaN and infinities become NULL."""
+
+    of: "Expression"
+
+
+@dataclass(frozen=True)
+class Microseconds:
+    """A date or moment as microseconds since 1970; what has none, such as infinity, becomes NULL."""
+
+    of: "Expression"
+
+
+@dataclass(frozen=True)
+class When:
+    """A value where a condition holds, and NULL elsewhere."""
+
+    condition: "Expression"
+    of: "Expression"
+
+
 @dataclass(frozen=True)
 class Quantise:
-    """A number as a whole multiple of 2**exponent, rounded half up; NULL, NaN and infinities become NULL."""
+    """A number as whole steps of 2**exponent from an origin, rounded half up and moved into [low, high]; what is no number becomes NULL."""
 
     of: "Expression"
     exponent: int
+    origin: float = 0.0
+    low: int = -GUARD
+    high: int = GUARD
+
+
+@dataclass(frozen=True)
+class Square:
+    """The square of an integer below 2**26 in magnitude, less a centre, as whole multiples of 2**exponent, rounded half up."""
+
+    of: "Expression"
+    centre: int
+    exponent: int
+
+
+@dataclass(frozen=True)
+class DownWeight:
+    """A total of `count` values weighted down as if there were `limit` of them, if there are more; cut toward zero."""
+
+    of: "Expression"
+    count: "Expression"
+    limit: int
 
 
 @dataclass(frozen=True)
@@ -132,7 +179,12 @@ class Like:
 Expression = (
     Column
     | Literal
+    | Number
+    | Microseconds
+    | When
     | Quantise
+    | Square
+    | DownWeight
     | Clamp
     | Integer
     | InverseRoot
@@ -153,6 +205,13 @@ class Count:
 
 
 @dataclass(frozen=True)
+class CountValues:
+    """How many rows of a group have a value."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
 class Sum:
     """The exact total of integers; NULLs do not count, and a group of NULLs only has the total NULL."""
 
@@ -166,7 +225,7 @@ class Max:
     of: Expression
 
 
-Aggregate = Count | Sum | Max
+Aggregate = Count | CountValues | Sum | Max
 
 Columns = Mapping[str, Expression]
 Aggregates = Mapping[str, Aggregate]

@@ -47,7 +47,7 @@ def laplace_for(sensitivity: int, *, max_keys_per_user: int, epsilon: Fraction) 
     return DiscreteLaplace(drawable(max_keys_per_user * sensitivity / epsilon))
 
 
-def gaussian_for(sensitivity: int, *, max_keys_per_user: int, budget: Budget, share: Fraction) -> RoundedGaussian:
+def gaussian_for(sensitivity: float, *, max_keys_per_user: int, budget: Budget, share: Fraction) -> RoundedGaussian:
     """Scale Gaussian noise so that `max_keys_per_user` keys, each changed by `sensitivity`, cost a share of the budget.
 
     Guarantee: Gaussian differential privacy by the L2 sensitivity. docs/guarantees/rounded-gaussian.md.

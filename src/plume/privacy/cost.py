@@ -41,7 +41,7 @@ def laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_u
     return Cost(what, epsilon=max_keys_per_user * sensitivity / scale)
 
 
-def gaussian_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
+def gaussian_cost(what: str, *, scale: Fraction, sensitivity: float, max_keys_per_user: int) -> Cost:
     """Price Gaussian noise by its L2 sensitivity over its standard deviation."""
     return Cost(what, mu=math.sqrt(max_keys_per_user) * sensitivity / float(scale))
 

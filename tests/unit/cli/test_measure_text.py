@@ -1,11 +1,17 @@
+from datetime import date, datetime
+
 import pytest
 
 from plume.cli.measure_text import parse_measure
 from plume.errors import BoundError, MeasureError, RangeError
 from plume.mechanisms.count import count
+from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
+from plume.mechanisms.variance import stddev, variance
+
+NOON = datetime(2026, 1, 1, 12, 30)  # noqa: DTZ001 - moments of a table have no zone
 
 
 @pytest.mark.parametrize(
@@ -29,6 +35,13 @@ from plume.mechanisms.users import users
         (r"sum('a\d', 0, 60)", sum_of(r"a\d", 0, 60)),
         ("sum(größe, 0, 60)", sum_of("größe", 0, 60)),
         ("sum(ﬁeld, 0, 60)", sum_of("ﬁeld", 0, 60)),
+        ("count(3, where='seconds > 3')", count(3, where="seconds > 3")),
+        ("count(3, column=seconds)", count(3, column="seconds")),
+        ("mean(seconds, 0, 60, max_per_key=2)", mean("seconds", 0, 60, max_per_key=2)),
+        ("mean(day, '2026-01-01', '2026-12-31')", mean("day", date(2026, 1, 1), date(2026, 12, 31))),
+        ("mean(at, '2026-01-01 12:30', high='2026-12-31T00:00')", mean("at", NOON, datetime(2026, 12, 31))),  # noqa: DTZ001
+        ("variance(seconds, 0, 60) AS spread", variance("seconds", 0, 60, name="spread")),
+        ("stddev(seconds, 0, 60)", stddev("seconds", 0, 60)),
     ],
 )
 def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechanism) -> None:
@@ -54,15 +67,15 @@ def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechan
         ("sum(event.seconds, 0, 60)", "holds 'event.seconds'"),
         ("count(*x)", r"holds '\*x'"),
         ("count(None)", "holds 'None'"),
-        ("count", r"does not fit count\(max_per_key, name\); write count\(3\)"),
+        ("count", r"does not fit count\(max_per_key, column, name, where\); write count\(3\)"),
         ("count(3, 4)", "does not fit"),
         ("count(**x)", "does not fit"),
         ("count(3, max_per_key=3)", "does not fit"),
         ("count(3, name=a, name=b)", "does not fit"),
         ("count(3, name=a) AS b", "does not fit"),
         ("count(3, weight=2)", "does not fit"),
-        ("users(3)", r"does not fit users\(name\)"),
-        ("sum(seconds)", r"does not fit sum\(column, low_total, high_total, name\)"),
+        ("users(3)", r"does not fit users\(name, where\)"),
+        ("sum(seconds)", r"does not fit sum\(column, low_total, high_total, name, where\)"),
     ],
 )
 def test_anything_else_is_refused_with_what_would_be_right(text: str, hint: str) -> None:

@@ -96,19 +96,19 @@ def test_every_plan_spends_at_most_its_budget_and_nearly_all_of_it(pipeline: str
 def test_costs_follow_from_the_noise_that_is_drawn(case: Asked) -> None:
     asked_for, plan = make_plan(case.query)
     limit = case.query.max_keys_per_user
-    for measure, cost in zip(asked_for.measures, costs(plan)[1:], strict=True):
-        sensitivity = measure.mechanism.sensitivity()
-        if isinstance(measure.noise, DiscreteLaplace):
-            assert cost.epsilon == limit * sensitivity / measure.noise.scale
+    for part, cost in zip(asked_for.parts, costs(plan)[1:], strict=True):
+        if isinstance(part.noise, DiscreteLaplace):
+            assert cost.epsilon == limit * part.part.absolute / part.noise.scale
         else:
-            assert cost.mu == pytest.approx(math.sqrt(limit) * sensitivity / float(measure.noise.scale), rel=1e-12)
+            norm = math.sqrt(limit * part.part.squared)
+            assert cost.mu == pytest.approx(norm / float(part.noise.scale), rel=1e-12)
 
 
 SETTINGS = {"user": "user_id", "keys": "recipe", "budget": BUDGET}
 
 
 def query(limit: int, *, measures: int = 1, **changes) -> plume.Query:
-    listed = [plume.count(2, name=f"m{number}") for number in range(measures)]
+    listed = [plume.count(2 + number, name=f"m{number}") for number in range(measures)]
     return plume.Query(**(SETTINGS | {"measures": listed, "max_keys_per_user": limit} | changes))
 
 
@@ -122,7 +122,7 @@ def test_dp_accounting_finds_gaussian_plans_within_budget_and_without_waste(
     changes = {"public_keys": ["a"], "noise": "gaussian"} if selection == "public" else {"selection": selection}
     given_query = query(limit, measures=measures, **changes)
     calibrated = calibrate(given_query)
-    shifts = [math.sqrt(limit) * m.mechanism.sensitivity() / float(m.noise.scale) for m in calibrated.measures]
+    shifts = [math.sqrt(limit * p.part.squared) / float(p.noise.scale) for p in calibrated.parts]
     for strategy in calibrated.rounds:
         user = 2**20 if selection == "weighted_gaussian" else math.sqrt(limit)
         shifts.append(user / float(strategy.noise.scale))

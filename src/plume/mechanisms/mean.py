@@ -1,0 +1,130 @@
+"""The mean of a value: total and number of values, noised together."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.rows import condition, given
+from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
+from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, DownWeight, Expression, Sum
+from plume.plan.types import Kind
+
+# The error of a mean is least if the total gets twice what the number of values gets (algorithms 4.1).
+_TOTAL_WEIGHT = Fraction(2, 3)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a column per key, each value moved into [low, high].
+
+    A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
+
+    Guarantee: one user changes the number of values of one key by at most `max_per_key`, and their total, counted from the middle of the
+    bounds, by at most `max_per_key` times half the range. docs/guarantees/mean.md.
+    """
+
+    column: str
+    low: Bound
+    high: Bound
+    max_per_key: int
+    name: str
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_bad_limit(self.max_per_key)
+        scale_between(self.low, self.high)
+        condition(self.where)
+
+    @property
+    def scale(self) -> Scale:
+        """The values' grid."""
+        return scale_between(self.low, self.high)
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """The mean, which is computed from two parts."""
+        return {self.name: None}
+
+    @property
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """The column."""
+        return {self.column: self.scale.kinds}
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records count."""
+        return condition(self.where)
+
+    def combine_raw(self) -> Aggregates:
+        """Count the user's values, and total their distances from the middle."""
+        return moments_of(self.scale, self.column, self.where)
+
+    def preprocess(self) -> Columns:
+        """Weight down users with many values; one without any adds nothing."""
+        return weighted_moments(self.scale, self.max_per_key)
+
+    def combine_keyed(self) -> Aggregates:
+        """Add both."""
+        return {name: Sum(Column(name)) for name in ("values", "total")}
+
+    def parts(self) -> tuple[Part, ...]:
+        """What the limit and the bounds leave one user."""
+        return parts_of_moments(self.scale, self.max_per_key, total=_TOTAL_WEIGHT, values=1 - _TOTAL_WEIGHT)
+
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Divide, and come back from the middle."""
+        return {self.name: self.scale.release(self.scale.middle + mean_distance(self.scale, noised))}
+
+
+def moments_of(scale: Scale, column: str, where: str | None) -> Aggregates:
+    """Count a user's values and total their distances from the middle of the scale, in steps."""
+    return {
+        "values": CountValues(given(where, scale.read(column))),
+        "total": Sum(given(where, scale.steps(column))),
+    }
+
+
+def weighted_moments(scale: Scale, limit: int) -> Columns:
+    """Weight a user's values down to the limit."""
+    most = limit * scale.largest
+    return {
+        "values": Clamp(Column("values"), 0, limit),
+        "total": Clamp(DownWeight(Column("total"), Column("values"), limit), -most, most),
+    }
+
+
+def parts_of_moments(scale: Scale, limit: int, *, total: Fraction, values: Fraction) -> tuple[Part, Part]:
+    """Bound what one user can change of the total and of the number of values."""
+    return (
+        number("total", limit * scale.largest, weight=total, unit=scale.unit),
+        number("values", limit, weight=values),
+    )
+
+
+def mean_distance(scale: Scale, noised: State) -> Floats:
+    """The mean distance from the middle, within the bounds; keys that seem to be empty have the total for one value."""
+    distance = noised["total"] * float(scale.unit) / at_least_one(noised)
+    return np.clip(distance, scale.low - scale.middle, scale.high - scale.middle)
+
+
+def at_least_one(noised: State) -> Floats:
+    """The noised number of values, where it can be divided by."""
+    return np.maximum(noised["values"], 1).astype(np.float64)
+
+
+def mean(
+    column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
+) -> Mean:
+    """Average a column per key; each value is moved into [low, high], which are numbers, dates or moments.
+
+    A user with more than `max_per_key` values in a key is weighted down to so many. With 1, each user's own mean counts once.
+
+    >>> mean("seconds", low=0, high=60).name
+    'seconds_mean'
+    """
+    return Mean(column, low, high, max_per_key, name=f"{column}_mean" if name is None else name, where=where)

@@ -1,0 +1,150 @@
+"""The variance of a value and its root: the mean's parts, and the total of squares beside them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from plume.errors import RangeError
+from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.grid import STEPS_BITS
+from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts_of_moments, weighted_moments
+from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.rows import condition, given
+from plume.mechanisms.scale import Floats, Scale, scale_between
+from plume.plan.expressions import Aggregates, Clamp, Column, Columns, DownWeight, Expression, Square, Sum
+from plume.plan.types import Kind
+
+_THIRD = Fraction(1, 3)
+
+
+@dataclass(frozen=True)
+class Variance:
+    """The population variance of a column per key, each value moved into [low, high].
+
+    A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
+
+    Guarantee: one user changes number, total and squares of one key by at most `max_per_key` times what one value can be: 1, half the
+    range, and half of its square. docs/guarantees/variance.md.
+    """
+
+    column: str
+    low: float
+    high: float
+    max_per_key: int
+    name: str
+    where: str | None = None
+
+    def __post_init__(self) -> None:
+        refuse_bad_limit(self.max_per_key)
+        if scale_between(self.low, self.high).kind is not Kind.FLOAT:
+            raise RangeError(f"low is {self.low!r}; a variance is of numbers, not of dates.")
+        condition(self.where)
+
+    @property
+    def scale(self) -> Scale:
+        """The values' grid."""
+        return scale_between(self.low, self.high)
+
+    @property
+    def columns(self) -> Mapping[str, str | None]:
+        """The variance, which is computed from three parts."""
+        return {self.name: None}
+
+    @property
+    def value_columns(self) -> Mapping[str, frozenset[Kind]]:
+        """The column."""
+        return {self.column: self.scale.kinds}
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records count."""
+        return condition(self.where)
+
+    def combine_raw(self) -> Aggregates:
+        """Count the user's values, and total their distances from the middle and the squares of these."""
+        squares = Square(self.scale.steps(self.column), self._centre, STEPS_BITS)
+        return {**moments_of(self.scale, self.column, self.where), "squares": Sum(given(self.where, squares))}
+
+    @property
+    def _centre(self) -> int:
+        """Half of the largest square: squares less this are both positive and negative, and half as large."""
+        return self.scale.largest * self.scale.largest // 2
+
+    @property
+    def _largest(self) -> int:
+        """The most that the square of one value can be, less the centre."""
+        step = 1 << STEPS_BITS
+        high = (self.scale.largest * self.scale.largest - self._centre + step // 2) // step
+        return max(high, abs((step // 2 - self._centre) // step))
+
+    def preprocess(self) -> Columns:
+        """Weight down users with many values; one without any adds nothing."""
+        limit = self.max_per_key
+        squares = DownWeight(Column("squares"), Column("values"), limit)
+        most = limit * self._largest
+        return {**weighted_moments(self.scale, limit), "squares": Clamp(squares, -most, most)}
+
+    def combine_keyed(self) -> Aggregates:
+        """Add all three."""
+        return {name: Sum(Column(name)) for name in ("values", "total", "squares")}
+
+    def parts(self) -> tuple[Part, ...]:
+        """What the limit and the bounds leave one user."""
+        squares = number("squares", self.max_per_key * self._largest, weight=_THIRD, unit=self._unit)
+        return (*parts_of_moments(self.scale, self.max_per_key, total=_THIRD, values=_THIRD), squares)
+
+    @property
+    def _unit(self) -> Fraction:
+        return self.scale.unit * self.scale.unit * (1 << STEPS_BITS)
+
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Take the square of the mean from the mean of the squares; the variance of values in a range has bounds of its own."""
+        return {self.name: pa.array(self.variance(noised))}
+
+    def variance(self, noised: State) -> Floats:
+        """The variance within its bounds."""
+        squares = noised["squares"] * float(self._unit) / at_least_one(noised) + float(
+            self._centre * self.scale.unit**2
+        )
+        most = (self.high / 2 - self.low / 2) ** 2
+        return np.clip(squares - mean_distance(self.scale, noised) ** 2, 0, most)
+
+
+@dataclass(frozen=True)
+class StandardDeviation(Variance):
+    """The standard deviation of a column per key: the root of the variance, at no further cost.
+
+    Guarantee: that of the variance, of which this is a function. docs/guarantees/variance.md.
+    """
+
+    def noise(self, noised: State) -> Mapping[str, pa.Array]:
+        """Take the root."""
+        return {self.name: pa.array(np.sqrt(self.variance(noised)))}
+
+
+def variance(
+    column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
+) -> Variance:
+    """Take the population variance of a column per key; each value is moved into [low, high].
+
+    A user with more than `max_per_key` values in a key is weighted down to so many.
+
+    >>> variance("seconds", low=0, high=60).name
+    'seconds_variance'
+    """
+    return Variance(column, low, high, max_per_key, name=f"{column}_variance" if name is None else name, where=where)
+
+
+def stddev(
+    column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
+) -> StandardDeviation:
+    """Take the standard deviation of a column per key: the root of the variance.
+
+    >>> stddev("seconds", low=0, high=60).name
+    'seconds_stddev'
+    """
+    chosen = f"{column}_stddev" if name is None else name
+    return StandardDeviation(column, low, high, max_per_key, name=chosen, where=where)
