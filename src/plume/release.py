@@ -65,7 +65,9 @@ class Release:
         rows = self.rows
         for name, part in self._plain_columns():
             width = half_width(part.noise, level)
-            spread = width if part.part.unit == 1 else width * float(part.part.unit)
+            # What was rounded after the noise may be half a step further away.
+            steps = (width >> part.bits) + 1 if part.bits else width
+            spread = steps if part.part.unit == 1 else steps * float(part.part.unit)
             if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
                 raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import plume
 from exact import ENTROPY, SALT, exact_release, exact_step
 from plume.engines.engine import Engine
+from plume.noise.gaussian import RoundedGaussian
 from plume.pipelines.calibrated import calibrate
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
@@ -27,14 +28,13 @@ SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(
 
 def expected(case: Asked, answer: dict[Key, tuple[Total, ...]]) -> list[tuple[object, ...]]:
     """What is released without noise."""
-    rows = [
-        (
-            *key,
-            *(value for measure, total in zip(case.measures, totals, strict=True) for value in measure.release(total)),
-        )
-        for key, totals in answer.items()
-    ]
+    rows = [(*key, *released(case, totals)) for key, totals in answer.items()]
     return sorted(rows, key=lambda row: by_key(row[: len(case.query.keys)]))
+
+
+def released(case: Asked, totals: tuple[Total, ...]) -> list[object]:
+    left = reference.leave_fine_steps(system(case), totals)
+    return [value for measure, total in zip(case.measures, left, strict=True) for value in measure.release(total)]
 
 
 def expected_states(case: Asked, answer: dict[Key, tuple[Total, ...]]) -> dict[Key, dict[str, int]]:
@@ -61,11 +61,14 @@ def states(exact: pa.Table, case: Asked) -> dict[Key, dict[str, int]]:
 
 
 def system(case: Asked) -> System:
-    rounds = calibrate(case.query).rounds
+    calibrated = calibrate(case.query)
+    rounds = calibrated.rounds
     weighted = any(isinstance(strategy, WeightedGaussian) for strategy in rounds)
     weight = INVERSE_ROOTS.__getitem__ if weighted else (lambda keys: 1)  # noqa: ARG005
     retaining = [retaining_by(strategy) for strategy in rounds] or [lambda weight: False]  # noqa: ARG005
-    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, *retaining[1:])
+    again = retaining[1] if len(retaining) > 1 else None
+    clips = all(isinstance(part.noise, RoundedGaussian) for part in calibrated.parts)
+    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, again, clips)
 
 
 def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
@@ -82,10 +85,12 @@ def test_the_random_tables_are_worth_testing_on() -> None:
         given_records = records(listed, composite=len(case.query.keys) > 1)
         twice = reference.naive(system(case), given_records)
         seen["keys selected"] += bool(twice)
+        seen["clipping matters"] += twice != reference.naive(replace(system(case), clips=False), given_records)
         seen["bounding again matters"] += twice != reference.runtime_optimized(system(case), given_records)
 
     look()
     assert seen["keys selected"] >= 100
+    assert seen["clipping matters"] >= 40
     assert seen["bounding again matters"] >= 40
 
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from reference.pipelines import Record, Total
 
@@ -27,6 +27,10 @@ def numbers(records: Sequence[Record], column: str, where: Where) -> list[float]
 @dataclass(frozen=True)
 class Users:
     where: Where = anywhere
+    sized_by: ClassVar = "users"
+
+    def largest(self) -> Total:
+        return {"users": 1}
 
     def combine_raw(self, records: Sequence[Record]) -> int:
         return sum(map(self.where, records))
@@ -42,6 +46,10 @@ class Users:
 class Count:
     max_per_key: int
     where: Where = anywhere
+    sized_by: ClassVar = "records"
+
+    def largest(self) -> Total:
+        return {"records": self.max_per_key}
 
     def combine_raw(self, records: Sequence[Record]) -> int:
         return sum(map(self.where, records))
@@ -61,6 +69,10 @@ class Sum:
     low: float
     high: float
     where: Where = anywhere
+    sized_by: ClassVar = "total"
+
+    def largest(self) -> Total:
+        return {"total": max(abs(math.ceil(self.low / self.step)), abs(math.floor(self.high / self.step)))}
 
     @property
     def step(self) -> float:
@@ -92,6 +104,10 @@ class Mean:
     high: float
     limit: int
     where: Where = anywhere
+    sized_by: ClassVar = "values"
+
+    def largest(self) -> Total:
+        return {"values": self.limit, "total": self.limit * self.most}
 
     @property
     def middle(self) -> float:
@@ -128,6 +144,10 @@ class Mean:
 @dataclass(frozen=True)
 class Variance(Mean):
     """Squares of the steps beside them, less half of the largest, in multiples of 2**20."""
+
+    def largest(self) -> Total:
+        high, low = (self.most**2 - self.centre + 2**19) // 2**20, (2**19 - self.centre) // 2**20
+        return super().largest() | {"squares": self.limit * max(high, abs(low))}
 
     def preprocess(self, state: list[int]) -> Total:
         squares = sum(math.floor(Fraction(step**2 - self.centre, 2**20) + Fraction(1, 2)) for step in state)

@@ -4,9 +4,11 @@ Nothing here is shared with the package. A measure is the paper's M without its 
 """
 
 import hashlib
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Protocol
 
 Key = tuple[Any, ...]
@@ -21,6 +23,10 @@ class Record:
 
 
 class Measure(Protocol):
+    sized_by: str
+    """What all else that a user says is in proportion to."""
+
+    def largest(self) -> dict[Any, int]: ...
     def combine_raw(self, records: Sequence[Record]) -> Any: ...
     def preprocess(self, state: Any) -> dict[Any, int]: ...
 
@@ -37,6 +43,8 @@ class System:
     """What a user with so many keys gives to each; the paper counts users."""
     retain_again: Callable[[int], bool] | None = None
     """A second round among the keys that are left, which the paper does not have."""
+    clips: bool = False
+    """Whether users above the limit are let into four times as many keys, and clipped; nor does the paper have this."""
 
 
 @dataclass
@@ -61,12 +69,12 @@ class Heap:
         return hashlib.md5(encoded.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
-def contribution_bound(system: System, records: Iterable[Record]) -> list[Heap]:
+def contribution_bound(system: System, records: Iterable[Record], *, times: int = 1) -> list[Heap]:
     heaps: dict[Any, Heap] = {}
     for record in records:
         if record.user is None or any(part is None for part in record.key):
             continue
-        heap = heaps.setdefault(record.user, Heap(record.user, system.limit, system.salt))
+        heap = heaps.setdefault(record.user, Heap(record.user, system.limit * times, system.salt))
         heap.insert(record)
     return list(heaps.values())
 
@@ -96,13 +104,41 @@ def retained(system: System, heaps: list[Heap], retain_key: Callable[[int], bool
 def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:
     totals = {key: [defaultdict(int) for _ in system.measures] for key in selected}  # the dummy value of each key of S
     for heap in heaps:
-        for key, records in heap.top():
-            if key not in selected:
-                continue
-            for position, measure in enumerate(system.measures):
-                for name, said in measure.preprocess(measure.combine_raw(records)).items():
-                    totals[key][position][name] += said
+        of_user = [(key, records) for key, records in heap.top() if key in selected]
+        for position, measure in enumerate(system.measures):
+            said = [(key, measure.preprocess(measure.combine_raw(records))) for key, records in of_user]
+            factor = shrinking(system, measure, [contribution for _, contribution in said])
+            for key, contribution in said:
+                for name, value in contribution.items():
+                    fine = value << finer(system, measure, name)
+                    totals[key][position][name] += int(Fraction(fine * factor, 2**30))
     return {key: tuple(total) for key, total in totals.items()}
+
+
+def shrinking(system: System, measure: Measure, said: list[Total]) -> int:
+    """By which part of 2**30 all that a user says must shrink to be no more than `limit` keys can be, in Euclidean norm."""
+    size = sum(contribution[measure.sized_by] ** 2 for contribution in said)
+    most = system.limit * measure.largest()[measure.sized_by] ** 2
+    return 2**30 if size <= most else math.floor(2**30 * math.sqrt(float(most) / float(size))) - 1
+
+
+def finer(system: System, measure: Measure, name: str) -> int:
+    """How many bits are added so that what shrinks does not vanish: 2**20 steps or more to the largest contribution."""
+    return max(0, 20 - (measure.largest()[name].bit_length() - 1)) if system.clips else 0
+
+
+def leave_fine_steps(system: System, totals: tuple[Total, ...]) -> tuple[Total, ...]:
+    """Round what was counted in finer steps, half up."""
+    found = []
+    for measure, total in zip(system.measures, totals, strict=True):
+        bits = {name: finer(system, measure, name) for name in measure.largest()}
+        found.append(
+            {
+                name: math.floor(Fraction(total[name], 2**bit) + Fraction(1, 2)) if bit else total[name]
+                for name, bit in bits.items()
+            }
+        )
+    return tuple(found)
 
 
 def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
@@ -124,13 +160,14 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, .
         gathered[record.user].append(record)
     again = [record for of_user in gathered.values() for record in of_user]
     selected = apply_privacy(system, contribution_bound(system, again))
-    return aggregate(system, contribution_bound(system, (r for r in again if r.key in selected)), selected)
+    safe = contribution_bound(system, (r for r in again if r.key in selected), times=4 if system.clips else 1)
+    return aggregate(system, safe, selected)
 
 
 def of_public_keys(system: System, records: Sequence[Record], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:
     """With S known, restrict to it, then bound and aggregate."""
     joined = [record for record in records if record.key in selected]
-    return aggregate(system, contribution_bound(system, joined), selected)
+    return aggregate(system, contribution_bound(system, joined, times=4 if system.clips else 1), selected)
 
 
 PIPELINES = {"naive": naive, "runtime_optimized": runtime_optimized, "plume": plume}

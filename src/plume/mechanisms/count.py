@@ -7,9 +7,10 @@ from typing import Any
 import pyarrow as pa
 
 from plume.errors import BoundError
-from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given, values
 from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Count, CountValues, Expression, Literal, Sum
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 # Public bounds of algorithms 3.1: with fewer than 2**40 users no sum of counts leaves 64 bits.
@@ -68,6 +69,10 @@ class CountRecords:
     def parts(self) -> tuple[Part, ...]:
         """One user's records in one key, at most."""
         return (number("records", self.max_per_key),)
+
+    def size(self) -> Size:
+        """The records that count."""
+        return size_of(self.max_per_key, *self.preprocess().values())
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""

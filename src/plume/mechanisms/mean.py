@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from plume.mechanisms.count import refuse_bad_limit
-from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, DownWeight, Expression, Sum
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 # The error of a mean is least if the total gets twice what the number of values gets (algorithms 4.1).
@@ -75,6 +76,10 @@ class Mean:
     def parts(self) -> tuple[Part, ...]:
         """What the limit and the bounds leave one user."""
         return parts_of_moments(self.scale, self.max_per_key, total=_TOTAL_WEIGHT, values=1 - _TOTAL_WEIGHT)
+
+    def size(self) -> Size:
+        """The values that count: the total is at most so many times half the range."""
+        return size_of(self.max_per_key, self.preprocess()["values"])
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Divide, and come back from the middle."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.plan.expressions import Aggregates, Columns, Expression
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 State = Mapping[str, NDArray[np.int64]]
@@ -43,6 +44,11 @@ class Part:
 def number(name: str, most: int, *, weight: Fraction = Fraction(1), unit: Fraction = Fraction(1)) -> Part:
     """Make the part that is one integer per key, of which one user changes at most so much."""
     return Part(name, absolute=most, squared=most**2, weight=weight, unit=unit)
+
+
+def size_of(most: int, *of: Expression) -> Size:
+    """Make the size of rows whose integers are, in Euclidean norm, at most so much."""
+    return Size(of, most**2)
 
 
 class Mechanism(Protocol):
@@ -80,6 +86,9 @@ class Mechanism(Protocol):
 
     def parts(self) -> tuple[Part, ...]:
         """Bound what one user can change in one key; the noise is made for it."""
+
+    def size(self) -> Size:
+        """Say how large a row is; what one row can change in any part is in proportion to it, so that a user's rows can shrink together."""
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Turn the states of many keys, on which there is noise now, into the released columns."""

@@ -7,9 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from plume.mechanisms.grid import Grid, grid_between
-from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Expression, Quantise, Sum
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 
@@ -65,6 +66,10 @@ class SumOfTotals:
         """The larger bound, in steps of the grid."""
         grid = self._grid()
         return (number("total", grid.largest, unit=grid.unit),)
+
+    def size(self) -> Size:
+        """The total itself."""
+        return size_of(self._grid().largest, *self.preprocess().values())
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Leave the grid."""

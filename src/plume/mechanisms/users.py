@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, Expression, Literal, Sum
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 
@@ -54,6 +55,10 @@ class CountUsers:
     def parts(self) -> tuple[Part, ...]:
         """One."""
         return (number("users", 1),)
+
+    def size(self) -> Size:
+        """One for each user who counts."""
+        return size_of(1, *self.preprocess().values())
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""

@@ -11,10 +11,11 @@ from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts_of_moments, weighted_moments
-from plume.mechanisms.mechanism import Part, State, number
+from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Floats, Scale, scale_between
 from plume.plan.expressions import Aggregates, Clamp, Column, Columns, DownWeight, Expression, Square, Sum
+from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 _THIRD = Fraction(1, 3)
@@ -99,6 +100,10 @@ class Variance:
     @property
     def _unit(self) -> Fraction:
         return self.scale.unit * self.scale.unit * (1 << STEPS_BITS)
+
+    def size(self) -> Size:
+        """The values that count: totals of them and of their squares are at most so many times what one can be."""
+        return size_of(self.max_per_key, self.preprocess()["values"])
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the square of the mean from the mean of the squares; the variance of values in a range has bounds of its own."""

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
 from plume.privacy.budget import Budget
-from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
+from plume.privacy.calibration import Shares, deviation_for, drawable, gaussian_for, laplace_for, share
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
 from plume.query import AUTO, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
@@ -22,6 +23,8 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
 _FEW_KEYS = 2
+# A user above the limit counts in up to so many times as many keys, each a little less (algorithms 4.3).
+_CAP = 4
 # What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds (algorithms 1.5).
 _PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
 _DELTA_OF_THRESHOLDS = 0.4
@@ -41,19 +44,27 @@ class CalibratedPart:
     """The plan's columns of these integers."""
     measures: tuple[str, ...]
     noise: DiscreteLaplace | RoundedGaussian
+    """In steps of 2**-bits of the part's own."""
     max_keys_per_user: int
+    bits: int
+    """How much finer the plan counts than the part does."""
+
+    @property
+    def unit(self) -> Fraction:
+        """What one step of the plan is worth."""
+        return self.part.unit / (1 << self.bits)
 
     @property
     def standard_deviation(self) -> float:
         """The noise's standard deviation in the units of the part."""
-        return self.noise.standard_deviation * float(self.part.unit)
+        return self.noise.standard_deviation * float(self.unit)
 
     @property
     def cost(self) -> Cost:
         """What releasing this part spends."""
         what = ", ".join(self.measures)
         named = what if self.part.weight == 1 else f"{what}: {self.part.name}"
-        limit, scale = self.max_keys_per_user, self.noise.scale
+        limit, scale = self.max_keys_per_user, self.noise.scale / (1 << self.bits)
         if isinstance(self.noise, DiscreteLaplace):
             return laplace_cost(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
         sensitivity = math.sqrt(self.part.squared)
@@ -79,6 +90,16 @@ class CalibratedQuery:
     def values(self) -> dict[str, str]:
         """The plan's column for each value column of the table."""
         return values_of(self.query)
+
+    @property
+    def clips(self) -> bool:
+        """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
+        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
+
+    @property
+    def keys_before_clipping(self) -> int:
+        """How many keys of a user count at all."""
+        return self.query.max_keys_per_user * (_CAP if self.clips else 1)
 
     def parts_of(self, measure: MeasureColumns) -> tuple[CalibratedPart, ...]:
         """The parts that a measure is made of."""
@@ -173,19 +194,27 @@ def _calibrated(
         for part in measure.mechanism.parts():
             needing = (measure.mechanism.name, part, share_of_measure * part.weight)
             needed.setdefault(measure.covered(part), []).append(needing)
-    parts = tuple(
-        CalibratedPart(
-            needing[0][1],
-            columns,
-            tuple(name for name, _, _ in needing),
-            noise_for(needing[0][1], sum((share for _, _, share in needing), Fraction())),
-            query.max_keys_per_user,
-        )
-        for columns, needing in needed.items()
-    )
+    parts = tuple(_calibrated_part(query, columns, needing, noise_for) for columns, needing in needed.items())
     return CalibratedQuery(query, rounds, measures, parts)
+
+
+def _calibrated_part(
+    query: Query, columns: tuple[str, ...], needing: list[tuple[str, Part, Fraction]], noise_for: NoiseFor
+) -> CalibratedPart:
+    part, measures = needing[0][1], tuple(name for name, _, _ in needing)
+    noise = noise_for(part, sum((share for _, _, share in needing), Fraction()))
+    bits = _finer(part) if isinstance(noise, RoundedGaussian) else 0
+    fine = replace(noise, scale=drawable(noise.scale * (1 << bits)))
+    return CalibratedPart(part, columns, measures, fine, query.max_keys_per_user, bits)
+
+
+def _finer(part: Part) -> int:
+    """Count so fine that what a user can change is 2**20 steps or more: a contribution that shrinks a little must not vanish."""
+    return max(0, STEPS_BITS - (part.squared.bit_length() - 1) // 2)
 
 
 def _error(asked: CalibratedQuery) -> float:
     """How large the noise is over all parts: the mean logarithm of its mean size, so that no part's unit matters."""
-    return math.fsum(math.log(float(part.noise.scale) * _MEAN_ABSOLUTE[type(part.noise)]) for part in asked.parts)
+    return math.fsum(
+        math.log(float(part.noise.scale / (1 << part.bits)) * _MEAN_ABSOLUTE[type(part.noise)]) for part in asked.parts
+    )

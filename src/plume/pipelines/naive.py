@@ -10,9 +10,8 @@ def naive(asked: CalibratedQuery) -> Noise:
     rows = steps.rows(asked)
     selected = _select(asked, rows)
     restricted = steps.restrict(asked, rows, selected, Lookup.JOIN)
-    safe = steps.bound(asked, steps.by_user(asked, restricted, name="by_user_again"), name="safe")
-    contributions = Map("contributions", safe, (*steps.keys(asked), *steps.contributions(asked)))
-    return steps.aggregate(asked, (contributions,), selected)
+    by_user = steps.by_user(asked, restricted, name="by_user_again")
+    return steps.aggregate(asked, steps.bounded_contributions(asked, by_user), selected)
 
 
 def _select(asked: CalibratedQuery, rows: Map) -> Node:

@@ -91,7 +91,12 @@ class NoiseMeasures:
 def _noised(part: CalibratedPart, batch: pa.RecordBatch, entropy: Entropy) -> Iterator[tuple[str, NDArray[np.int64]]]:
     for column in part.columns:
         exact = _integers(batch, column)
-        yield column, exact + part.noise.sample(len(exact), entropy)
+        yield column, _rounded(exact + part.noise.sample(len(exact), entropy), part.bits)
+
+
+def _rounded(fine: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Leave the plan's finer steps, half up."""
+    return (fine + (1 << bits >> 1)) >> bits
 
 
 def _integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:

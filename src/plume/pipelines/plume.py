@@ -24,6 +24,4 @@ def plume(asked: CalibratedQuery) -> Noise:
     selected = steps.select_keys(asked, keyed, by_user)
 
     restricted = steps.restrict(asked, above_limit, selected, Lookup.BROADCAST)
-    safe = steps.keep_few(asked, restricted, name="safe")
-    of_safe = Map("safe_contributions", safe, (*steps.keys(asked), *steps.contributions(asked)))
-    return steps.aggregate(asked, (keyed, of_safe), selected)
+    return steps.aggregate(asked, (keyed, steps.safe_contributions(asked, restricted)), selected)

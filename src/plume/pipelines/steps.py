@@ -1,6 +1,9 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
 
+from dataclasses import replace
+
 from plume.pipelines.calibrated import CalibratedQuery
+from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.expressions import (
     Aggregate,
@@ -16,12 +19,15 @@ from plume.plan.expressions import (
     Max,
     Not,
     SecretOrder,
+    Shrink,
     Sum,
+    Times,
     rename,
 )
 from plume.plan.nodes import (
     USER,
     Append,
+    Clip,
     Combine,
     CountKeys,
     DropSelected,
@@ -32,6 +38,7 @@ from plume.plan.nodes import (
     Node,
     Noise,
     Scan,
+    Size,
 )
 
 INPUT = "input"
@@ -98,6 +105,15 @@ def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
     return KeepFew(name, source, USER, (KEY_ORDER, *asked.keys), asked.query.max_keys_per_user)
 
 
+def safe_contributions(asked: CalibratedQuery, above_limit: Node) -> Map:
+    """What users above the limit say to the measures: cut to the limit or, where noise is paid in squares, to more keys and clipped."""
+    safe = KeepFew("safe", above_limit, USER, (KEY_ORDER, *asked.keys), asked.keys_before_clipping)
+    if not asked.clips:
+        return Map("safe_contributions", safe, (*keys(asked), *contributions(asked)))
+    clipped = Clip("clipped", safe, USER, _factors(asked), asked.query.max_keys_per_user)
+    return Map("safe_contributions", clipped, (*keys(asked), *_shrunk_contributions(asked)))
+
+
 def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
     """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
     few = keep_few(asked, above_limit(asked, source, name=f"{name}_above_limit"), name=f"{name}_few")
@@ -122,12 +138,39 @@ def weight(asked: CalibratedQuery, *, number: int = 1) -> Named:
 
 def contributions(asked: CalibratedQuery) -> Named:
     """What a row says to the measures, clipped to bounded sensitivity."""
-    found = {
-        measure.state[name]: rename(expression, measure.raw)
-        for measure in asked.measures
-        for name, expression in measure.mechanism.preprocess().items()
-    }
-    return tuple(found.items())
+    return tuple((column, expression) for _, column, expression in _said(asked))
+
+
+def _said(asked: CalibratedQuery) -> list[tuple[MeasureColumns, str, Expression]]:
+    """What a row says to each measure, in the plan's steps; what several measures are told, they are told once."""
+    bits = {column: part.bits for part in asked.parts for column in part.columns}
+    found: dict[str, tuple[MeasureColumns, str, Expression]] = {}
+    for measure in asked.measures:
+        for name, expression in measure.mechanism.preprocess().items():
+            column = measure.state[name]
+            said = _times(rename(expression, measure.raw), 1 << bits[column])
+            found.setdefault(column, (measure, column, said))
+    return list(found.values())
+
+
+def _times(expression: Expression, factor: int) -> Expression:
+    return expression if factor == 1 else Times(expression, factor)
+
+
+def _shrunk_contributions(asked: CalibratedQuery) -> Named:
+    names = {size: name for name, size in _factors(asked)}
+    return tuple((column, Shrink(said, Column(names[_size(measure)]))) for measure, column, said in _said(asked))
+
+
+def _factors(asked: CalibratedQuery) -> tuple[tuple[str, Size], ...]:
+    """Name the factor that goes with each size; measures of equal size shrink together."""
+    sizes = dict.fromkeys(_size(measure) for measure in asked.measures)
+    return tuple((f"factor_{number}", size) for number, size in enumerate(sizes, start=1))
+
+
+def _size(measure: MeasureColumns) -> Size:
+    size = measure.mechanism.size()
+    return replace(size, of=tuple(rename(expression, measure.raw) for expression in size.of))
 
 
 def no_contributions(asked: CalibratedQuery) -> Named:
@@ -201,8 +244,13 @@ def aggregate_public_keys(asked: CalibratedQuery) -> Noise:
     """Plan a query whose keys are known: data in other keys is dropped before bounding, so bounding once is enough."""
     selected = public_keys(asked)
     restricted = restrict(asked, rows(asked), selected, Lookup.BROADCAST)
-    safe = bound(asked, by_user(asked, restricted), name="safe")
-    return aggregate(asked, (Map("contributions", safe, (*keys(asked), *contributions(asked))),), selected)
+    return aggregate(asked, bounded_contributions(asked, by_user(asked, restricted)), selected)
+
+
+def bounded_contributions(asked: CalibratedQuery, source: CountKeys) -> tuple[Map, Map]:
+    """What everybody says to the measures: users within the limit all they have, the others as much as noise covers."""
+    of_uncut = Map("uncut_contributions", uncut(asked, source), (*keys(asked), *contributions(asked)))
+    return of_uncut, safe_contributions(asked, above_limit(asked, source))
 
 
 def noise_measures(asked: CalibratedQuery, source: Node, *, where: Expression | None = None) -> Noise:

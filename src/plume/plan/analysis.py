@@ -5,6 +5,7 @@ from collections import Counter
 from plume.errors import PlumeBug
 from plume.plan.nodes import (
     Append,
+    Clip,
     Combine,
     CountKeys,
     KeepFew,
@@ -57,7 +58,7 @@ def shuffled_by(step: Node) -> tuple[str, ...] | None:
     match step:
         case Combine():
             together, wanted = step.by, step.gather
-        case CountKeys() | KeepFew():
+        case CountKeys() | KeepFew() | Clip():
             together, wanted = (step.user,), (step.user,)
         case KeepSelected(lookup=Lookup.JOIN):
             together, wanted = step.keys, step.keys

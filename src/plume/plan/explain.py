@@ -2,7 +2,7 @@
 
 from plume.plan.analysis import read_twice, shuffled_by, steps
 from plume.plan.dialect import Dialect
-from plume.plan.nodes import Combine, CountKeys, KeepFew, KeepSelected, Map, Node, Noise, Scan, sources
+from plume.plan.nodes import Clip, Combine, CountKeys, KeepFew, KeepSelected, Map, Node, Noise, Scan, sources
 from plume.plan.sql import print_plan
 
 
@@ -37,7 +37,7 @@ def _remarks(step: Node, shared: frozenset[str]) -> str:
     return "; ".join(remark for remark in remarks if remark)
 
 
-def _doing(step: Node) -> str:
+def _doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
     match step:
         case Combine():
             return f"by {', '.join(step.by)}"
@@ -45,6 +45,8 @@ def _doing(step: Node) -> str:
             return f"keys per {step.user}"
         case KeepFew():
             return f"at most {step.limit} keys per {step.user}"
+        case Clip():
+            return f"as much as {step.limit} keys per {step.user}"
         case KeepSelected():
             return f"lookup by {step.lookup.value}"
         case Noise():

@@ -10,6 +10,8 @@ from plume.plan.dialect import DUCKDB, Target, constant, identifier
 # Of a user's keys as good as none agree in so much of their hash, the key itself decides between those that do, and DuckDB sorts texts
 # of at most 12 characters a quarter faster than longer ones.
 ORDER_DIGITS = 12
+# The factor by which nothing shrinks.
+WHOLE = 2**30
 _LARGEST_DOUBLE = "1.7976931348623157e308"
 
 
@@ -87,9 +89,8 @@ def _(expression: e.Square, target: Target) -> str:
 @print_expression.register
 def _(expression: e.DownWeight, target: Target) -> str:
     total, count = print_expression(expression.of, target), print_expression(expression.count, target)
-    # Both engines cut integer division toward zero, and both would rather overflow than widen a 64-bit total.
-    divide = "//" if target.dialect is DUCKDB else "div"
-    weighted = f"CAST({total} AS {target.dialect.wide_type}) * {expression.limit} {divide} {count}"
+    # Both engines would rather overflow than widen a 64-bit total.
+    weighted = f"CAST({total} AS {target.dialect.wide_type}) * {expression.limit} {_divide(target)} {count}"
     return f"CASE WHEN {count} > {expression.limit} THEN {weighted} ELSE {total} END"
 
 
@@ -99,6 +100,22 @@ def _(expression: e.Clamp, target: Target) -> str:
     # least() and greatest() skip NULL, which would turn it into a bound.
     clamped = f"CAST(greatest(least({value}, {expression.high}), {expression.low}) AS BIGINT)"
     return f"CASE WHEN {value} IS NULL THEN 0 ELSE {clamped} END"
+
+
+@print_expression.register
+def _(expression: e.Times, target: Target) -> str:
+    return f"({print_expression(expression.of, target)} * {expression.factor})"
+
+
+@print_expression.register
+def _(expression: e.Shrink, target: Target) -> str:
+    of, factor = print_expression(expression.of, target), print_expression(expression.factor, target)
+    return f"CAST(CAST({of} AS {target.dialect.wide_type}) * {factor} {_divide(target)} {WHOLE} AS BIGINT)"
+
+
+def _divide(target: Target) -> str:
+    # Both engines cut the quotient of integers toward zero.
+    return "//" if target.dialect is DUCKDB else "div"
 
 
 @print_expression.register

@@ -91,6 +91,22 @@ class Clamp:
 
 
 @dataclass(frozen=True)
+class Times:
+    """An integer times a constant; public bounds keep it within 64 bits."""
+
+    of: "Expression"
+    factor: int
+
+
+@dataclass(frozen=True)
+class Shrink:
+    """An integer times a factor that a Clip found, a fraction of 2**30; cut toward zero."""
+
+    of: "Expression"
+    factor: Column
+
+
+@dataclass(frozen=True)
 class Integer:
     """A sum that public bounds keep within 64 bits, as a 64-bit integer."""
 
@@ -186,6 +202,8 @@ Expression = (
     | Square
     | DownWeight
     | Clamp
+    | Times
+    | Shrink
     | Integer
     | InverseRoot
     | SecretOrder

@@ -124,6 +124,33 @@ class KeepFew:
 
 
 @dataclass(frozen=True)
+class Size:
+    """How large a row is: the squares of its integers added up, and the most that can be in one row."""
+
+    of: tuple[Expression, ...]
+    squared: int
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Each row learns the factors by which its user's rows shrink: together they must be no larger than `limit` rows can be.
+
+    Sizes add up in squares, so this is for noise that is paid in squares. Users within the limit never shrink.
+    """
+
+    name: str
+    source: "Node"
+    user: str
+    factors: tuple[tuple[str, Size], ...]
+    limit: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return (*self.source.columns, *(name for name, _ in self.factors))
+
+
+@dataclass(frozen=True)
 class KeepSelected:
     """The rows whose key is among the selected ones."""
 
@@ -181,7 +208,7 @@ class Noise:
         return self.noiser.writes
 
 
-Node = Scan | Map | Combine | CountKeys | KeepFew | KeepSelected | DropSelected | Append | Noise
+Node = Scan | Map | Combine | CountKeys | KeepFew | Clip | KeepSelected | DropSelected | Append | Noise
 
 
 def sources(node: Node) -> tuple[Node, ...]:

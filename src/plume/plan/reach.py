@@ -1,11 +1,13 @@
 """How far one user's data can reach in a plan: the check that nothing leaves unbounded or without noise.
 
-The reach of a column is the number of keys at which one user can change it. It is computed for two classes of users at once, those with
+The reach of a column is the number of keys at which one user can change it, or, where noise is paid in squares and contributions were
+clipped, the number of keys that would be as large a change. It is computed for two classes of users at once, those with
 few keys and those with many, since the split by degree treats them apart and no user is in both.
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from plume.plan.expressions import (
@@ -19,11 +21,13 @@ from plume.plan.expressions import (
     IsNull,
     Literal,
     Max,
+    Shrink,
     columns_of,
 )
 from plume.plan.nodes import (
     USER,
     Append,
+    Clip,
     Combine,
     CountKeys,
     DropSelected,
@@ -65,6 +69,8 @@ class Rows:
     """Whether each row stems from one user alone."""
     one_per_key: bool
     """Whether a user has at most one row per key."""
+    factors: Mapping[str, int] = field(default_factory=dict)
+    """The columns that say by how much a user's rows shrink, and how many rows they are as large as then."""
 
 
 def releases_only_noise(plan: Node) -> bool:
@@ -115,6 +121,8 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
         case KeepFew():
             rows = reach(node.source)
             return _limited(rows, few=node.limit, many=node.limit, split=rows.presence.split)
+        case Clip():
+            return _reach_of_clip(node)
         case KeepSelected():
             rows = reach(node.source)
             return replace(rows, presence=NOTHING) if _selected_from(node.selected, node.source) else rows
@@ -124,10 +132,19 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             return _reach_of_append(node)
 
 
+def _reach_of_clip(node: Clip) -> Rows:
+    """Nothing is bounded yet, but what shrinks by these factors will be."""
+    rows = reach(node.source)
+    if not rows.one_per_key:
+        return replace(rows, columns=rows.columns | dict.fromkeys(node.columns, rows.presence))
+    factors = {name: node.limit for name, _ in node.factors}
+    return replace(rows, columns=rows.columns | dict.fromkeys(factors, rows.presence), factors=factors)
+
+
 def _reach_of_map(node: Map) -> Rows:
     rows = _filtered(node, reach(node.source))
     columns = {name: _reach_of_expression(expression, rows) for name, expression in node.expressions}
-    return replace(rows, columns=columns)
+    return replace(rows, columns=columns, factors={})
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:
@@ -192,6 +209,9 @@ def _reach_of_expression(expression: Expression, rows: Rows) -> Reach:
             return rows.columns[name]
         case Literal(value):
             return NOTHING if value == 0 else rows.presence
+        case Shrink(_, Column(factor)) if rows.owned and factor in rows.factors:
+            limit, presence = rows.factors[factor], rows.presence
+            return Reach(min(presence.few, limit), min(presence.many, limit), presence.split)
         case _ if rows.owned:
             return rows.presence
         case _:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from plume.errors import PlumeBug
 from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
-from plume.plan.expression_sql import print_aggregate, print_expression
+from plume.plan.expression_sql import WHOLE, print_aggregate, print_expression
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
 from plume.plan.nodes import (
     Append,
+    Clip,
     Combine,
     CountKeys,
     DropSelected,
@@ -22,6 +23,7 @@ from plume.plan.nodes import (
     Node,
     Noise,
     Scan,
+    Size,
 )
 
 SALT_UNKNOWN = "{salt}"
@@ -60,7 +62,7 @@ def _statements(step: Node, target: Target, *, kept: bool) -> tuple[Statement, .
     return (printed,)
 
 
-def _print_step(step: Node, target: Target) -> str:
+def _print_step(step: Node, target: Target) -> str:  # noqa: C901 - one case per kind of node
     dialect = target.dialect
     match step:
         case Map():
@@ -71,6 +73,8 @@ def _print_step(step: Node, target: Target) -> str:
             return _print_count_keys(step, dialect)
         case KeepFew():
             return _print_keep_few(step, dialect)
+        case Clip():
+            return _print_clip(step, target)
         case KeepSelected():
             return _print_keep_selected(step, dialect)
         case DropSelected():
@@ -171,6 +175,35 @@ def _print_keep_few(step: KeepFew, dialect: Dialect) -> str:
         f"      FROM {_name(step.source, dialect)}"
     )
     return f"SELECT {_names(step.columns, dialect)}\nFROM ({ranked})\nWHERE key_rank <= {step.limit}"
+
+
+def _print_clip(step: Clip, target: Target) -> str:
+    dialect = target.dialect
+    user, source, columns = (
+        identifier(step.user, dialect),
+        _name(step.source, dialect),
+        _names(step.source.columns, dialect),
+    )
+    sizes = "".join(
+        f",\n             {_print_size(size, target)} OVER (PARTITION BY {user}) AS size_{number}"
+        for number, (_, size) in enumerate(step.factors, start=1)
+    )
+    factors = "".join(
+        f",\n       {_print_factor(f'size_{number}', step.limit * size.squared)} AS {identifier(name, dialect)}"
+        for number, (name, size) in enumerate(step.factors, start=1)
+    )
+    return f"SELECT {columns}{factors}\nFROM (SELECT *{sizes}\n      FROM {source})"
+
+
+def _print_size(size: Size, target: Target) -> str:
+    printed = [print_expression(of, target) for of in size.of]
+    return f"sum({' + '.join(f'CAST({of} AS {target.dialect.wide_type}) * {of}' for of in printed)})"
+
+
+def _print_factor(size: str, most: int) -> str:
+    # One less than the quotient in floating point, which is off by far less than one: never too large.
+    root = f"sqrt(CAST({most} AS DOUBLE) / CAST({size} AS DOUBLE))"
+    return f"CASE WHEN {size} <= {most} THEN {WHOLE} ELSE CAST(floor({WHOLE}e0 * {root}) AS BIGINT) - 1 END"
 
 
 def _print_looked_up(step: KeepSelected | DropSelected, join: str, dialect: Dialect) -> str:
