@@ -65,7 +65,8 @@ class Release:
         rows = self.rows
         for name, part in self._plain_columns():
             width = half_width(part.noise, level)
-            spread = width if part.part.unit == 1 else width * float(part.part.unit)
+            # What is released as a whole number may have been rounded.
+            spread = width if part.part.unit == 1 else width * float(part.part.unit) + 1 / 2 * bool(part.part.leaves)
             if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
                 raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
@@ -78,6 +79,23 @@ class Release:
         for measure in asked.measures:
             parts = {part.part.name: part for part in asked.parts_of(measure)}
             yield from ((name, parts[part]) for name, part in measure.mechanism.columns.items() if part is not None)
+
+    def top(self, n: int, *, by: str) -> "Release":
+        """Keep the n rows with the largest released values in a column, largest first.
+
+        Post-processing: it reads released rows only and costs nothing. Noise has a say in which rows these are, and those that come
+        first are more often the ones that noise made larger.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise UsageError(f"n is {n!r}; it must be a whole number from 1 on: how many rows to keep.")
+        if by not in self.rows.column_names:
+            raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
+        return replace(self, rows=self._sorted(by).slice(0, n))
+
+    def _sorted(self, by: str) -> pa.Table:
+        """Sort by a column, largest first; equal ones stay in the order of keys."""
+        order = pc.sort_indices(self.rows.select([by]), sort_keys=[(by, "descending")])
+        return self.rows.take(order)
 
     def to_json(self) -> str:
         """Give the record as JSON."""

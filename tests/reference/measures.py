@@ -99,7 +99,12 @@ class Mean:
 
     @property
     def step(self) -> float:
-        return 2.0 ** (math.floor(math.log2((self.high - self.low) / 2)) - 20)
+        return 2.0 ** (math.floor(math.log2((self.high - self.low) / 2)) - self.bits)
+
+    @property
+    def bits(self) -> int:
+        """20, less one for each time that the limit doubles after 2."""
+        return 20 - max(0, math.ceil(math.log2(self.limit)) - 1)
 
     @property
     def most(self) -> int:
@@ -127,10 +132,10 @@ class Mean:
 
 @dataclass(frozen=True)
 class Variance(Mean):
-    """Squares of the steps beside them, less half of the largest, in multiples of 2**20."""
+    """Squares of the steps beside them, less half of the largest, in multiples of 2**bits."""
 
     def preprocess(self, state: list[int]) -> Total:
-        squares = sum(math.floor(Fraction(step**2 - self.centre, 2**20) + Fraction(1, 2)) for step in state)
+        squares = sum(math.floor(Fraction(step**2 - self.centre, 2**self.bits) + Fraction(1, 2)) for step in state)
         return super().preprocess(state) | {"squares": self.weighted(squares, len(state))}
 
     @property
@@ -138,7 +143,7 @@ class Variance(Mean):
         return self.most**2 // 2
 
     def release(self, total: Total) -> list[Any]:
-        square = total["squares"] * 2**20 / max(total["values"], 1) + self.centre
+        square = total["squares"] * 2**self.bits / max(total["values"], 1) + self.centre
         return [min(max(square - self.mean(total) ** 2, 0) * self.step**2, ((self.high - self.low) / 2) ** 2)]
 
 
@@ -146,3 +151,82 @@ class Variance(Mean):
 class StandardDeviation(Variance):
     def release(self, total: Total) -> list[Any]:
         return [math.sqrt(*super().release(total))]
+
+
+@dataclass(frozen=True)
+class VectorSum:
+    """A vector of totals in steps of a power of two, shortened to `norm` by a factor in multiples of 2**-30 that is rather too small."""
+
+    columns: tuple[str, ...]
+    norm: float
+    where: Where = anywhere
+
+    @property
+    def step(self) -> float:
+        return 2.0 ** (math.floor(math.log2(self.norm)) - 20)
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        sums = [Sum(column, -self.norm, self.norm, self.where) for column in self.columns]
+        return [total.combine_raw(records) or 0 for total in sums]
+
+    def preprocess(self, state: list[int]) -> Total:
+        limit = math.floor(self.norm / self.step)
+        square = sum(total**2 for total in state)
+        if square > limit**2:
+            factor = max(math.floor(2**30 * limit / math.sqrt(square)) - 1, 0)
+            state = [int(Fraction(factor * total, 2**30)) for total in state]
+        return {f"total_{number}": total for number, total in enumerate(state, start=1)}
+
+    def release(self, total: Total) -> list[Any]:
+        return [total[f"total_{number}"] * self.step for number in range(1, len(self.columns) + 1)]
+
+
+def tally(leaves: list[int], limit: int) -> Total:
+    """Weights of leaves in steps of a power of two; a user with more than `limit` values is weighted down, toward zero."""
+    unit = 2 ** (20 - math.ceil(math.log2(limit)))
+    share = Fraction(min(len(leaves), limit), max(len(leaves), 1))
+    return {("leaves", leaf): int(leaves.count(leaf) * unit * share) for leaf in set(leaves)}
+
+
+@dataclass(frozen=True)
+class Histogram:
+    column: str
+    edges: tuple[float, ...]
+    limit: int
+    where: Where = anywhere
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        found = numbers(records, self.column, self.where)
+        return [self.bucket(value) for value in found if self.edges[0] <= value <= self.edges[-1]]
+
+    def bucket(self, value: float) -> int:
+        return min(sum(edge <= value for edge in self.edges), len(self.edges) - 1) - 1
+
+    def preprocess(self, state: list[int]) -> Total:
+        return tally(state, self.limit)
+
+    def release(self, total: Total) -> list[Any]:
+        unit = 2 ** (20 - math.ceil(math.log2(self.limit)))
+        return [math.floor(total["leaves", bucket] / unit + 0.5) for bucket in range(len(self.edges) - 1)]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Where the given shares of the weights end, as if those of a leaf were spread evenly over it."""
+
+    column: str
+    quantiles: tuple[float, ...]
+    low: float
+    high: float
+    limit: int
+    where: Where = anywhere
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        return [self.leaf(value) for value in numbers(records, self.column, self.where)]
+
+    def leaf(self, value: float) -> int:
+        inside = min(max(value, self.low), self.high)
+        return min(math.floor((inside - self.low) * (4096 / (self.high - self.low))), 4095)
+
+    def preprocess(self, state: list[int]) -> Total:
+        return tally(state, self.limit)

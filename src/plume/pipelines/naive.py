@@ -20,5 +20,5 @@ def _select(asked: CalibratedQuery, rows: Map) -> Node:
         return steps.public_keys(asked)
     bounded = steps.bound(asked, steps.by_user(asked, rows, measured=False), name="bounded")
     weights = Map("weights", bounded, (*steps.keys(asked), *steps.weight(asked.selection)))
-    keyed = steps.combine_by_key(asked, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(asked, weights, name="keyed")
     return steps.select_keys(asked, asked.selection, keyed)

@@ -19,6 +19,7 @@ from plume.plan.expressions import (
     IsNull,
     Literal,
     Max,
+    NoTally,
     columns_of,
 )
 from plume.plan.nodes import (
@@ -189,6 +190,8 @@ def _reach_of_expression(expression: Expression, rows: Rows) -> Reach:
             return rows.columns[name]
         case Literal(value):
             return NOTHING if value == 0 else rows.presence
+        case NoTally():
+            return NOTHING
         case _ if rows.owned:
             return rows.presence
         case _:
