@@ -76,26 +76,38 @@ bounds = st.sampled_from([(0, 60), (-8, 8), (-100.5, -1), (1, 2.5), (-1e-3, 1e6)
 limits = st.integers(1, 3)
 
 
+KINDS = ["users", "count", "sum", "mean", "variance", "stddev", "vector_sum", "histogram", "quantiles"]
+edges = st.sampled_from([(0, 10), (-100, -1.5, 0, 3.25, 100), (0, 0.5, 1, 2, 3.25, 5, 8, 13, 21)])
+
+
 @st.composite
-def measures(draw: st.DrawFn) -> tuple[Any, Any]:
+def measures(draw: st.DrawFn, kinds: list[str] = KINDS) -> tuple[Any, Any]:
     (where, holds), (low, high), limit = draw(conditions), draw(bounds), draw(limits)
     said = {"name": f"m{draw(st.integers(0, 10**9))}", "where": where}
-    match draw(st.sampled_from(["users", "count", "sum", "mean", "variance", "stddev"])):
-        case "users":
-            return plume.users(**said), reference.Users(holds)
-        case "count":
-            return plume.count(limit, **said), reference.Count(limit, holds)
-        case "sum":
-            return plume.sum("value", low, high, **said), reference.Sum("value", low, high, holds)
-        case "mean":
-            ours = plume.mean("value", low, high, max_per_key=limit, **said)
-            return ours, reference.Mean("value", low, high, limit, holds)
-        case "variance":
-            ours = plume.variance("value", low, high, max_per_key=limit, **said)
-            return ours, reference.Variance("value", low, high, limit, holds)
-        case _:
-            ours = plume.stddev("value", low, high, max_per_key=limit, **said)
-            return ours, reference.StandardDeviation("value", low, high, limit, holds)
+    counted, ranged = (limit, holds), ("value", low, high, limit, holds)
+    between, length = draw(edges), high - low
+    of_range = {"max_per_key": limit, **said}
+    made = {
+        "users": lambda: (plume.users(**said), reference.Users(holds)),
+        "count": lambda: (plume.count(limit, **said), reference.Count(*counted)),
+        "sum": lambda: (plume.sum("value", low, high, **said), reference.Sum("value", low, high, holds)),
+        "mean": lambda: (plume.mean("value", low, high, **of_range), reference.Mean(*ranged)),
+        "variance": lambda: (plume.variance("value", low, high, **of_range), reference.Variance(*ranged)),
+        "stddev": lambda: (plume.stddev("value", low, high, **of_range), reference.StandardDeviation(*ranged)),
+        "vector_sum": lambda: (
+            plume.vector_sum(["value", "day"], length, **said),
+            reference.VectorSum(("value", "day"), length, holds),
+        ),
+        "histogram": lambda: (
+            plume.histogram("value", between, **of_range),
+            reference.Histogram("value", between, limit, holds),
+        ),
+        "quantiles": lambda: (
+            plume.quantiles("value", [0.5, 0.9], low, high, **of_range),
+            reference.Quantiles("value", (0.5, 0.9), low, high, limit, holds),
+        ),
+    }
+    return made[draw(st.sampled_from(kinds))]()
 
 
 # Each strategy, by name or by default, and the fewest users where that is not all about weights.
@@ -113,8 +125,8 @@ selections = st.sampled_from(
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> Asked:
-    drawn = draw(st.lists(measures(), min_size=1, max_size=3, unique_by=lambda measure: measure[0].name))
+def asked(draw: st.DrawFn, kinds: list[str] = KINDS) -> Asked:
+    drawn = draw(st.lists(measures(kinds), min_size=1, max_size=3, unique_by=lambda measure: measure[0].name))
     query = plume.Query(
         user="person",
         keys=["key", "day"] if draw(st.booleans()) else "key",

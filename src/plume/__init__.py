@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from plume.errors import PlumeError
     from plume.explanation import Explanation
     from plume.mechanisms.count import count
+    from plume.mechanisms.histogram import histogram
     from plume.mechanisms.mean import mean
+    from plume.mechanisms.quantiles import maximum, median, minimum, quantiles
     from plume.mechanisms.sum import sum  # noqa: A004 - plume.sum, as in pandas and SQL
     from plume.mechanisms.users import users
     from plume.mechanisms.variance import stddev, variance
+    from plume.mechanisms.vector_sum import vector_sum
     from plume.privacy.budget import Budget
     from plume.query import Query
     from plume.release import Release
@@ -32,12 +35,18 @@ __all__ = [
     "__version__",
     "count",
     "explain",
+    "histogram",
+    "maximum",
     "mean",
+    "median",
+    "minimum",
+    "quantiles",
     "run",
     "stddev",
     "sum",
     "users",
     "variance",
+    "vector_sum",
 ]
 
 _HOMES = {
@@ -49,12 +58,18 @@ _HOMES = {
     "Release": "plume.release",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
+    "histogram": "plume.mechanisms.histogram",
+    "maximum": "plume.mechanisms.quantiles",
     "mean": "plume.mechanisms.mean",
+    "median": "plume.mechanisms.quantiles",
+    "minimum": "plume.mechanisms.quantiles",
+    "quantiles": "plume.mechanisms.quantiles",
     "run": "plume.running",
     "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
     "users": "plume.mechanisms.users",
     "variance": "plume.mechanisms.variance",
+    "vector_sum": "plume.mechanisms.vector_sum",
 }
 
 

@@ -1,10 +1,12 @@
 """What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +67,9 @@ class Release:
         rows = self.rows
         for name, part in self._plain_columns():
             width = half_width(part.noise, level)
-            # What was rounded after the noise may be half a step further away.
-            steps = (width >> part.bits) + 1 if part.bits else width
-            spread = steps if part.part.unit == 1 else steps * float(part.part.unit)
+            spread = (
+                _whole(width * part.unit) if part.rounded else width if part.unit == 1 else width * float(part.unit)
+            )
             if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
                 raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
@@ -80,6 +82,23 @@ class Release:
         for measure in asked.measures:
             parts = {part.part.name: part for part in asked.parts_of(measure)}
             yield from ((name, parts[part]) for name, part in measure.mechanism.columns.items() if part is not None)
+
+    def top(self, n: int, *, by: str) -> "Release":
+        """Keep the n rows with the largest released values in a column, largest first.
+
+        Post-processing: it reads released rows only and costs nothing. Noise has a say in which rows these are, and those that come
+        first are more often the ones that noise made larger.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise UsageError(f"n is {n!r}; it must be a whole number from 1 on: how many rows to keep.")
+        if by not in self.rows.column_names:
+            raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
+        return replace(self, rows=self._sorted(by).slice(0, n))
+
+    def _sorted(self, by: str) -> pa.Table:
+        """Sort by a column, largest first; equal ones stay in the order of keys."""
+        order = pc.sort_indices(self.rows.select([by]), sort_keys=[(by, "descending")])
+        return self.rows.take(order)
 
     def to_json(self) -> str:
         """Give the record as JSON."""
@@ -125,6 +144,11 @@ class Release:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _whole(width: Fraction) -> int:
+    """Widen to a whole number, for what was rounded to one after the noise."""
+    return math.ceil(width + Fraction(1, 2))
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:

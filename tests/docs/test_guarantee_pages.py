@@ -58,4 +58,4 @@ def test_a_page_has_a_statement_a_proof_and_tests(page: Path) -> None:
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_mechanism_names_its_page_in_its_docstring(name: str) -> None:
     source = (ROOT / "src" / "plume" / "mechanisms" / f"{name}.py").read_text(encoding="utf-8")
-    assert f"docs/guarantees/{name}.md" in source
+    assert f"docs/guarantees/{name.replace('_', '-')}.md" in source

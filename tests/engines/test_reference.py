@@ -19,9 +19,11 @@ from plume.pipelines.calibrated import calibrate
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
 from reference import pipelines as reference
-from reference.pipelines import Key, System, Total
-from strategies import KEYS, Asked, asked, records, table, tables
+from reference.pipelines import Key, Record, System, Total
+from strategies import KEYS, KINDS, Asked, asked, records, table, tables
 
+# Of quantiles the reference knows the weights of leaves only; what is made of them is tested with the mechanism.
+RELEASED_AS_THEY_ARE = [kind for kind in KINDS if kind != "quantiles"]
 INVERSE_ROOTS = {keys: math.isqrt(2**40 // keys) for keys in range(1, 5)}
 SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 
@@ -37,13 +39,18 @@ def released(case: Asked, totals: tuple[Total, ...]) -> list[object]:
     return [value for measure, total in zip(case.measures, left, strict=True) for value in measure.release(total)]
 
 
-def expected_states(case: Asked, answer: dict[Key, tuple[Total, ...]]) -> dict[Key, dict[str, int]]:
+def expected_states(case: Asked, answer: dict[Key, tuple[Total, ...]]) -> dict[Key, dict[str, object]]:
     """The integers that noise is added to, in the plan's columns."""
     columns = [measure.state for measure in calibrate(case.query).measures]
     return {
-        key: {of[name]: total[name] for of, total in zip(columns, totals, strict=True) for name in of}
+        key: {of[name]: state(name, total) for of, total in zip(columns, totals, strict=True) for name in of}
         for key, totals in answer.items()
     }
+
+
+def state(name: str, total: Total) -> object:
+    """One integer, or the leaves that have any weight."""
+    return total[name] if name != "leaves" else {leaf: weight for (_, leaf), weight in total.items() if weight}
 
 
 def by_key(key: Key) -> list[bytes]:
@@ -54,10 +61,26 @@ def found(release: pa.Table) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in release.to_pylist()]
 
 
-def states(exact: pa.Table, case: Asked) -> dict[Key, dict[str, int]]:
+def states(exact: pa.Table, case: Asked) -> dict[Key, dict[str, object]]:
     keys = len(case.query.keys)
     rows = [list(row.items()) for row in exact.to_pylist()]
-    return {tuple(value for _, value in row[:keys]): dict(row[keys:]) for row in rows}
+    return {tuple(value for _, value in row[:keys]): {name: plain(value) for name, value in row[keys:]} for row in rows}
+
+
+def plain(value: object) -> object:
+    if isinstance(value, int):
+        return value
+    return {pair["leaf"]: pair["weight"] for pair in value or [] if pair["weight"]}
+
+
+def are_equal(found: list[tuple[object, ...]], expected: list[tuple[object, ...]]) -> bool:
+    """Tell whether rows are the same but for the last digits of floating-point numbers."""
+    cells = [
+        pytest.approx(theirs, rel=1e-9, abs=1e-6) == ours if isinstance(ours, float) else theirs == ours
+        for our_row, their_row in zip(found, expected, strict=True)
+        for ours, theirs in zip(our_row, their_row, strict=True)
+    ]
+    return all(cells)
 
 
 def system(case: Asked) -> System:
@@ -76,6 +99,14 @@ def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
     return lambda weight: bool(strategy.keep(np.array([weight]), ENTROPY)[0])
 
 
+def unclipped(case: Asked, given_records: list[Record]) -> dict[Key, tuple[Total, ...]]:
+    """What naive gives if users above the limit are only cut, in the same fine steps."""
+    both = system(case)
+    selected = reference.apply_privacy(both, reference.contribution_bound(both, given_records))
+    joined = [record for record in given_records if record.key in selected]
+    return reference.aggregate(both, reference.contribution_bound(both, joined), selected)
+
+
 def test_the_random_tables_are_worth_testing_on() -> None:
     seen: Counter[str] = Counter()
 
@@ -85,12 +116,12 @@ def test_the_random_tables_are_worth_testing_on() -> None:
         given_records = records(listed, composite=len(case.query.keys) > 1)
         twice = reference.naive(system(case), given_records)
         seen["keys selected"] += bool(twice)
-        seen["clipping matters"] += twice != reference.naive(replace(system(case), clips=False), given_records)
+        seen["clipping matters"] += twice != unclipped(case, given_records)
         seen["bounding again matters"] += twice != reference.runtime_optimized(system(case), given_records)
 
     look()
     assert seen["keys selected"] >= 100
-    assert seen["clipping matters"] >= 40
+    assert seen["clipping matters"] >= 25
     assert seen["bounding again matters"] >= 40
 
 
@@ -106,7 +137,7 @@ def test_pipeline_equals_the_reference(engine: Engine, pipeline: str, case: Aske
 
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])
 @settings(SETTINGS, max_examples=60)
-@given(case=asked(), listed=tables)
+@given(case=asked(RELEASED_AS_THEY_ARE), listed=tables)
 def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str, case: Asked, listed: list[tuple]) -> None:
     query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
     case = replace(case, query=query)
@@ -133,7 +164,7 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
 
 @pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
 @settings(SETTINGS, max_examples=40)
-@given(case=asked(), listed=tables, public=st.sets(st.sampled_from(KEYS), min_size=1))
+@given(case=asked(RELEASED_AS_THEY_ARE), listed=tables, public=st.sets(st.sampled_from(KEYS), min_size=1))
 def test_public_keys_equal_the_reference(
     engine: Engine, pipeline: str, case: Asked, listed: list[tuple], public: set[str]
 ) -> None:
@@ -148,7 +179,7 @@ def test_public_keys_equal_the_reference(
     case = Asked(query, case.measures)
     answer = reference.of_public_keys(system(case), records(listed, composite=False), {(key,) for key in public})
     release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
-    assert found(release) == [pytest.approx(row, rel=1e-9, abs=1e-6) for row in expected(case, answer)]
+    assert are_equal(found(release), expected(case, answer))
 
 
 @settings(SETTINGS, max_examples=30)

@@ -2,6 +2,7 @@
 
 import math
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 
 import duckdb
 import numpy as np
@@ -62,6 +63,9 @@ MEASURES = [
     (plume.mean("small", -128, 127, max_per_key=3), "avg(small)", 1e-3),
     (plume.variance("v", 0, 100, max_per_key=3), "var_pop(v)", 0.1),
     (plume.stddev("v", 0, 100, max_per_key=3), "stddev_pop(v)", 0.01),
+    (plume.median("v", 0, 100, max_per_key=3), "median(v)", 0.1),
+    (plume.median("price", 0, 100, max_per_key=3), "median(price)", 0.1),
+    (plume.median("small", -128, 127, max_per_key=3), "median(small)", 1),
 ]
 
 
@@ -82,6 +86,47 @@ def test_with_a_huge_budget_a_measure_is_the_exact_answer(engine: Engine, measur
     found = released(measure, engine)
     assert found["k"].to_pylist() == [key for key, _ in exact]
     assert found[measure.name].to_pylist() == pytest.approx([value for _, value in exact], abs=within)
+
+
+def test_with_a_huge_budget_quantiles_are_exact_to_the_width_of_a_leaf(engine: Engine) -> None:
+    exact = exact_answers("unnest(quantile_cont(v, [0.1, 0.5, 0.95]))")
+    found = released(plume.quantiles("v", [0.1, 0.5, 0.95], 0, 100, max_per_key=3), engine)
+    columns = [found[f"v_p{percent}"].to_pylist() for percent in (10, 50, 95)]
+    answers = [value for row in zip(*columns, strict=True) for value in row]
+    assert answers == pytest.approx([value for _, value in exact], abs=0.3)
+
+
+def test_with_a_huge_budget_extremes_are_near_the_ends(engine: Engine) -> None:
+    measures = [plume.minimum("v", 0, 100, max_per_key=3), plume.maximum("v", 0, 100, max_per_key=3)]
+    low, high = (released(measure, engine)[measure.name].to_pylist() for measure in measures)
+    exact = exact_answers("min(v), quantile_cont(v, 0.001), quantile_cont(v, 0.999), max(v)")
+    for number, (_, first, early, late, last) in enumerate(exact):
+        assert first - 0.1 <= low[number] <= early + 0.1
+        assert late - 0.1 <= high[number] <= last + 0.1
+
+
+def test_with_a_huge_budget_a_histogram_is_exact(engine: Engine) -> None:
+    edges = [0, 5, 20, 50, 60]
+    inside = [f"count(*) FILTER (v >= {low} AND v < {high})" for low, high in pairwise(edges)]
+    found = released(plume.histogram("v", edges, max_per_key=3), engine)
+    assert [tuple(row.values()) for row in found.to_pylist()] == exact_answers(", ".join(inside))
+
+
+def test_with_a_huge_budget_a_vector_sum_is_exact(engine: Engine) -> None:
+    found = released(plume.vector_sum(["v", "small"], 500), engine)
+    exact = exact_answers("sum(v), CAST(sum(small) AS DOUBLE)")
+    for row, (key, *sums) in zip(found.to_pylist(), exact, strict=True):
+        assert row["k"] == key
+        assert [row["v_vector_sum"], row["small_vector_sum"]] == pytest.approx(sums, abs=5)
+
+
+@pytest.mark.parametrize("kind", ["median", "minimum", "maximum"])
+def test_quantiles_of_dates_are_dates(engine: Engine, kind: str) -> None:
+    found = released(getattr(plume, kind)("day", *SPAN, max_per_key=3), engine)[f"day_{kind}"]
+    sql = {"median": "median(day)", "minimum": "min(day)", "maximum": "max(day)"}[kind]
+    assert found.type == pa.date32()
+    for day, (_, exact) in zip(found.to_pylist(), exact_answers(f"CAST({sql} AS DATE)"), strict=True):
+        assert abs(day - exact) <= timedelta(days=1)
 
 
 def test_the_mean_of_dates_is_a_date(engine: Engine) -> None:
@@ -106,6 +151,9 @@ RANGED = {
     "mean": (plume.mean("v", 10, 20), (10, 20)),
     "variance": (plume.variance("v", 10, 20), (0, 25)),
     "stddev": (plume.stddev("v", 10, 20), (0, 5)),
+    "median": (plume.median("v", 10, 20), (10, 20)),
+    "minimum": (plume.minimum("v", 10, 20), (10, 20)),
+    "maximum": (plume.maximum("v", 10, 20), (10, 20)),
 }
 NOTHING = pa.array([None] * 3, pa.float64())
 
@@ -158,6 +206,35 @@ def test_a_mean_far_from_the_middle_of_wide_bounds_is_right() -> None:
 def test_a_mean_of_values_far_from_zero_keeps_its_digits() -> None:
     (found,) = exactly(plume.mean("v", 1e9, 1e9 + 1), v=[1e9 + 0.25] * 50)
     assert found == pytest.approx(1e9 + 0.25, abs=1e-5)
+
+
+def test_a_user_with_many_values_is_weighted_down_in_a_histogram() -> None:
+    rows = pa.table(
+        {"u": ["a"] * 100 + ["b"] * 4, "k": ["x"] * 104, "v": [1.0] * 75 + [5.0] * 25 + [9.0, 5.0, 11.0, -1.0]}
+    )
+    query = asking(measures=[plume.histogram("v", [0, 4, 8, 10], max_per_key=4)], public_keys=["x", "y"])
+    found = answer(query, rows)
+    assert [found[f"v_histogram_{bucket}"] for bucket in ("0_4", "4_8", "8_10")] == [[3, 0], [2, 0], [1, 0]]
+
+
+def test_a_vector_is_shortened_and_keeps_its_direction() -> None:
+    rows = people(k=["x"] * 2, v=[300.0, -0.3], w=[400.0, 0.4])
+    found = answer(asking(measures=[plume.vector_sum(["v", "w"], 5)], public_keys=["x"]), rows)
+    assert [*found["v_vector_sum"], *found["w_vector_sum"]] == pytest.approx([3 - 0.3, 4 + 0.4], abs=1e-4)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e308, -1e308, 5e-324, None])
+def test_a_hostile_coordinate_cannot_make_a_vector_longer(value: float | None) -> None:
+    rows = people(k=["x"], v=pa.array([value], pa.float64()), w=[0.25])
+    found = answer(asking(measures=[plume.vector_sum(["v", "w"], 1)], public_keys=["x"]), rows)
+    assert math.hypot(*found["v_vector_sum"], *found["w_vector_sum"]) <= 1
+
+
+def test_intervals_of_whole_numbers_that_were_rounded_are_half_a_step_wider() -> None:
+    query = asking(measures=[plume.histogram("v", [0, 1]), plume.median("v", 0, 1)], public_keys=["x"], budget=HUGE)
+    rows = plume.run(query, people(k=["x"], v=[0.5])).intervals(0.99).to_arrow()
+    assert rows.column_names == ["k", "v_histogram_0_1", "v_median", "v_histogram_0_1_low", "v_histogram_0_1_high"]
+    assert rows["v_histogram_0_1_low"][0].as_py() <= 0.5
 
 
 def test_values_outside_the_bounds_count_as_the_bounds() -> None:

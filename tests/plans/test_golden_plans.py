@@ -1,5 +1,6 @@
 """The plans people review like code: `pytest --update-plans` rewrites them, the diff is read."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,18 @@ PAPER = plume.Query.paper(
     user="user_id",
     keys="recipe",
     measures=[plume.count(max_per_key=1)],
+    max_keys_per_user=64,
+    budget=plume.Budget(epsilon=1.1, delta=1e-5),
+)
+STATISTICS = plume.Query(
+    user="user_id",
+    keys="recipe",
+    measures=[
+        plume.variance("seconds", low=0, high=60, max_per_key=3),
+        plume.median("day", low=date(2026, 1, 1), high=date(2026, 12, 31)),
+        plume.histogram("seconds", [0, 10, 20, 60], max_per_key=3, where="country = 'DE'"),
+        plume.vector_sum(["east", "north"], norm=3),
+    ],
     max_keys_per_user=64,
     budget=plume.Budget(epsilon=1.1, delta=1e-5),
 )
@@ -64,6 +77,18 @@ def test_sql_parses_in_its_dialect(pipeline: str, dialect: str) -> None:
 def test_sql_of_the_papers_configuration_is_as_reviewed(request: pytest.FixtureRequest) -> None:
     """Here only users above the limit are counted, and the others are found by leaving these out."""
     check("paper.duckdb.sql", plume.explain(PAPER).sql(), request)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_sql_of_statistics_is_as_reviewed(dialect: str, request: pytest.FixtureRequest) -> None:
+    sql = plume.explain(STATISTICS).sql(dialect)
+    assert len(sqlglot.parse(sql, dialect=dialect)) == sql.count("-- ")
+    check(f"statistics.{dialect}.sql", sql, request)
+
+
+@pytest.mark.parametrize(("pipeline", "shuffles"), [("naive", 5), ("runtime_optimized", 2), ("plume", 3)])
+def test_tallies_need_no_further_shuffle(pipeline: str, shuffles: int) -> None:
+    assert plume.explain(STATISTICS, pipeline=pipeline).shuffles == shuffles
 
 
 def test_explanation_of_public_keys_is_as_reviewed(request: pytest.FixtureRequest) -> None:

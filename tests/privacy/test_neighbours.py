@@ -3,7 +3,7 @@
 Each pair has its own users and keys, so one run holds them all: the table with everybody and the table without one user per pair.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,8 @@ import pytest
 import plume
 from exact import exact_step
 from plume.engines.engine import Engine
-from plume.pipelines.calibrated import calibrate
+from plume.mechanisms.quantiles import LEAVES, LEVELS
+from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.selection.weighted_gaussian import UNIT
 from strategies import HOSTILE
 
@@ -30,6 +31,9 @@ QUERY = plume.Query(
         plume.variance("value", -8, 8, max_per_key=2, name="spread"),
         plume.mean("value", 1, 2.5, name="mean_above_zero"),
         plume.count(2, where="value > 0", name="some"),
+        plume.vector_sum(["value", "other"], 8),
+        plume.histogram("value", [-8, -1, 0, 1, 8], max_per_key=2),
+        plume.median("value", -8, 8, max_per_key=2),
     ],
     max_keys_per_user=LIMIT,
     budget=plume.Budget(epsilon=2.0, delta=0.1),
@@ -40,12 +44,15 @@ TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian")
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
-def rows_of_pair(pair: int, random: np.random.Generator) -> list[tuple[str, str, float | None]]:
+def rows_of_pair(pair: int, random: np.random.Generator) -> list[tuple[str, str, float | None, float | None]]:
     listed = []
     for number in range(4):
         for _ in range(random.integers(1, 14)):
-            value = HOSTILE[random.integers(len(HOSTILE))] if random.random() < 0.5 else float(random.normal(0, 5))
-            listed.append((f"{pair}/{number}", f"{pair}/{random.integers(8)}", value))
+            values = [
+                HOSTILE[random.integers(len(HOSTILE))] if random.random() < 0.5 else float(random.normal(0, 5))
+                for _ in range(2)
+            ]
+            listed.append((f"{pair}/{number}", f"{pair}/{random.integers(8)}", *values))
     return listed
 
 
@@ -56,7 +63,8 @@ def neighbours() -> tuple[pa.Table, pa.Table, pa.Table]:
     without = [row for row in everybody if not row[0].endswith("/0")]
     selected = [f"{pair}/{key}" for pair in range(PAIRS) for key in range(10) if random.random() < 0.6]
     tables = [
-        pa.table(list(zip(*rows, strict=True)), names=["person", "key", "value"]) for rows in (without, everybody)
+        pa.table(list(zip(*rows, strict=True)), names=["person", "key", "value", "other"])
+        for rows in (without, everybody)
     ]
     return tables[0], tables[1], pa.table({"key_1": selected})
 
@@ -119,6 +127,22 @@ def test_weights_of_a_second_round_change_by_no_more_than_one_unit_whatever_the_
     assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
 
 
+def states(exact: pa.Table, part: CalibratedPart) -> dict[str, Counter]:
+    """What noise is added to in each key: the integers of a part, or the sums over the nodes of a tree, by their names."""
+    columns = zip(*(exact[column].to_pylist() for column in part.columns), strict=True)
+    return {key: Counter(nodes(values, part)) for key, values in zip(exact["key_1"].to_pylist(), columns, strict=True)}
+
+
+def nodes(values: tuple, part: CalibratedPart) -> Counter:
+    if not part.part.leaves:
+        return Counter(dict(enumerate(values)))
+    found: Counter = Counter()
+    for pair in values[0] or []:
+        for width in [1] if part.part.leaves < LEAVES else [4**level for level in range(LEVELS)]:
+            found[width, pair["leaf"] // width] += pair["weight"]
+    return found
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_their_sensitivity(
     engine: Engine, pipeline: str
@@ -128,10 +152,17 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
         for t in (WITHOUT, EVERYBODY)
     )
     for part in calibrate(QUERY).parts:
-        (column,) = part.columns
-        found = changes(before, after, column)
-        assert max(len(changed) for changed in found.values()) == LIMIT
-        assert max(change for changed in found.values() for change in changed) == part.part.absolute
+        old, new = states(before, part), states(after, part)
+        changed: dict[str, list[list[int]]] = defaultdict(list)
+        for key in old.keys() | new.keys():
+            first, then = old.get(key, Counter()), new.get(key, Counter())
+            change = [then[name] - first[name] for name in first.keys() | then.keys() if then[name] != first[name]]
+            if change:
+                changed[key.split("/")[0]].append(change)
+        sizes = [change for keys in changed.values() for change in keys]
+        assert max(map(len, changed.values())) == LIMIT
+        assert 0.999 * part.part.absolute < max(sum(map(abs, change)) for change in sizes) <= part.part.absolute
+        assert 0.999 * part.part.squared < max(sum(x**2 for x in change) for change in sizes) <= part.part.squared
 
 
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])

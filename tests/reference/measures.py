@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from reference.pipelines import Record, Total
 
@@ -27,10 +27,13 @@ def numbers(records: Sequence[Record], column: str, where: Where) -> list[float]
 @dataclass(frozen=True)
 class Users:
     where: Where = anywhere
-    sized_by: ClassVar = "users"
+    most: int = 1
 
-    def largest(self) -> Total:
-        return {"users": 1}
+    def sizes(self, state: int) -> list[int]:
+        return [min(state, 1)]
+
+    def largest(self, name: str) -> int:
+        return {"users": 1}[name]
 
     def combine_raw(self, records: Sequence[Record]) -> int:
         return sum(map(self.where, records))
@@ -46,10 +49,16 @@ class Users:
 class Count:
     max_per_key: int
     where: Where = anywhere
-    sized_by: ClassVar = "records"
 
-    def largest(self) -> Total:
-        return {"records": self.max_per_key}
+    @property
+    def most(self) -> int:
+        return self.max_per_key
+
+    def sizes(self, state: int) -> list[int]:
+        return [min(state, self.max_per_key)]
+
+    def largest(self, name: str) -> int:
+        return {"records": self.max_per_key}[name]
 
     def combine_raw(self, records: Sequence[Record]) -> int:
         return sum(map(self.where, records))
@@ -69,10 +78,16 @@ class Sum:
     low: float
     high: float
     where: Where = anywhere
-    sized_by: ClassVar = "total"
 
-    def largest(self) -> Total:
-        return {"total": max(abs(math.ceil(self.low / self.step)), abs(math.floor(self.high / self.step)))}
+    @property
+    def most(self) -> int:
+        return max(abs(math.ceil(self.low / self.step)), abs(math.floor(self.high / self.step)))
+
+    def sizes(self, state: int | None) -> list[int]:
+        return list(self.preprocess(state).values())
+
+    def largest(self, name: str) -> int:
+        return {"total": self.most}[name]
 
     @property
     def step(self) -> float:
@@ -104,10 +119,16 @@ class Mean:
     high: float
     limit: int
     where: Where = anywhere
-    sized_by: ClassVar = "values"
 
-    def largest(self) -> Total:
-        return {"values": self.limit, "total": self.limit * self.most}
+    @property
+    def most(self) -> int:
+        return self.limit
+
+    def sizes(self, state: list[int]) -> list[int]:
+        return [min(len(state), self.limit)]
+
+    def largest(self, name: str) -> int:
+        return {"values": self.limit, "total": self.limit * self.furthest}[name]
 
     @property
     def middle(self) -> float:
@@ -115,10 +136,15 @@ class Mean:
 
     @property
     def step(self) -> float:
-        return 2.0 ** (math.floor(math.log2((self.high - self.low) / 2)) - 20)
+        return 2.0 ** (math.floor(math.log2((self.high - self.low) / 2)) - self.bits)
 
     @property
-    def most(self) -> int:
+    def bits(self) -> int:
+        """20, less one for each time that the limit doubles after 2."""
+        return 20 - max(0, math.ceil(math.log2(self.limit)) - 1)
+
+    @property
+    def furthest(self) -> int:
         return max(math.floor((self.high - self.middle) / self.step), math.floor((self.middle - self.low) / self.step))
 
     def quantise(self, value: float) -> int:
@@ -143,22 +169,23 @@ class Mean:
 
 @dataclass(frozen=True)
 class Variance(Mean):
-    """Squares of the steps beside them, less half of the largest, in multiples of 2**20."""
+    """Squares of the steps beside them, less half of the largest, in multiples of 2**bits."""
 
-    def largest(self) -> Total:
-        high, low = (self.most**2 - self.centre + 2**19) // 2**20, (2**19 - self.centre) // 2**20
-        return super().largest() | {"squares": self.limit * max(high, abs(low))}
+    def largest(self, name: str) -> int:
+        step = 2**self.bits
+        high, low = (self.furthest**2 - self.centre + step // 2) // step, (step // 2 - self.centre) // step
+        return self.limit * max(high, abs(low)) if name == "squares" else super().largest(name)
 
     def preprocess(self, state: list[int]) -> Total:
-        squares = sum(math.floor(Fraction(step**2 - self.centre, 2**20) + Fraction(1, 2)) for step in state)
+        squares = sum(math.floor(Fraction(step**2 - self.centre, 2**self.bits) + Fraction(1, 2)) for step in state)
         return super().preprocess(state) | {"squares": self.weighted(squares, len(state))}
 
     @property
     def centre(self) -> int:
-        return self.most**2 // 2
+        return self.furthest**2 // 2
 
     def release(self, total: Total) -> list[Any]:
-        square = total["squares"] * 2**20 / max(total["values"], 1) + self.centre
+        square = total["squares"] * 2**self.bits / max(total["values"], 1) + self.centre
         return [min(max(square - self.mean(total) ** 2, 0) * self.step**2, ((self.high - self.low) / 2) ** 2)]
 
 
@@ -166,3 +193,115 @@ class Variance(Mean):
 class StandardDeviation(Variance):
     def release(self, total: Total) -> list[Any]:
         return [math.sqrt(*super().release(total))]
+
+
+@dataclass(frozen=True)
+class VectorSum:
+    """A vector of totals in steps of a power of two, shortened to `norm` by a factor in multiples of 2**-30 that is rather too small."""
+
+    columns: tuple[str, ...]
+    norm: float
+    where: Where = anywhere
+
+    @property
+    def step(self) -> float:
+        return 2.0 ** (math.floor(math.log2(self.norm)) - 20)
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        sums = [Sum(column, -self.norm, self.norm, self.where) for column in self.columns]
+        return [total.combine_raw(records) or 0 for total in sums]
+
+    @property
+    def most(self) -> int:
+        return math.floor(self.norm / self.step)
+
+    def sizes(self, state: list[int]) -> list[int]:
+        return list(self.preprocess(state).values())
+
+    def largest(self, name: str) -> int:
+        del name
+        return self.most
+
+    def preprocess(self, state: list[int]) -> Total:
+        limit = self.most
+        square = sum(total**2 for total in state)
+        if square > limit**2:
+            factor = max(math.floor(2**30 * limit / math.sqrt(square)) - 1, 0)
+            state = [int(Fraction(factor * total, 2**30)) for total in state]
+        return {f"total_{number}": total for number, total in enumerate(state, start=1)}
+
+    def release(self, total: Total) -> list[Any]:
+        return [total[f"total_{number}"] * self.step for number in range(1, len(self.columns) + 1)]
+
+
+def tally(leaves: list[int], limit: int) -> Total:
+    """Weights of leaves in steps of a power of two; a user with more than `limit` values is weighted down, toward zero."""
+    unit = 2 ** (20 - math.ceil(math.log2(limit)))
+    share = Fraction(min(len(leaves), limit), max(len(leaves), 1))
+    return {("leaves", leaf): int(leaves.count(leaf) * unit * share) for leaf in set(leaves)}
+
+
+@dataclass(frozen=True)
+class Histogram:
+    column: str
+    edges: tuple[float, ...]
+    limit: int
+    where: Where = anywhere
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        found = numbers(records, self.column, self.where)
+        return [self.bucket(value) for value in found if self.edges[0] <= value <= self.edges[-1]]
+
+    def bucket(self, value: float) -> int:
+        return min(sum(edge <= value for edge in self.edges), len(self.edges) - 1) - 1
+
+    @property
+    def most(self) -> int:
+        return self.limit
+
+    def sizes(self, state: list[int]) -> list[int]:
+        return [min(len(state), self.limit)]
+
+    def largest(self, name: tuple[str, int]) -> int:
+        del name
+        return 2**20
+
+    def preprocess(self, state: list[int]) -> Total:
+        return tally(state, self.limit)
+
+    def release(self, total: Total) -> list[Any]:
+        unit = 2 ** (20 - math.ceil(math.log2(self.limit)))
+        return [math.floor(total["leaves", bucket] / unit + 0.5) for bucket in range(len(self.edges) - 1)]
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Where the given shares of the weights end, as if those of a leaf were spread evenly over it."""
+
+    column: str
+    quantiles: tuple[float, ...]
+    low: float
+    high: float
+    limit: int
+    where: Where = anywhere
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        return [self.leaf(value) for value in numbers(records, self.column, self.where)]
+
+    def leaf(self, value: float) -> int:
+        inside = min(max(value, self.low), self.high)
+        return min(math.floor((inside - self.low) * (4096 / (self.high - self.low))), 4095)
+
+    @property
+    def most(self) -> int:
+        return self.limit
+
+    def sizes(self, state: list[int]) -> list[int]:
+        return [min(len(state), self.limit)]
+
+    def largest(self, name: tuple[str, int]) -> int:
+        del name
+        return 2**20
+
+    def preprocess(self, state: list[int]) -> Total:
+        return tally(state, self.limit)

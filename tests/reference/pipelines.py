@@ -23,10 +23,10 @@ class Record:
 
 
 class Measure(Protocol):
-    sized_by: str
-    """What all else that a user says is in proportion to."""
-
-    def largest(self) -> dict[Any, int]: ...
+    @property
+    def most(self) -> int: ...
+    def sizes(self, state: Any) -> list[int]: ...
+    def largest(self, name: Any) -> int: ...
     def combine_raw(self, records: Sequence[Record]) -> Any: ...
     def preprocess(self, state: Any) -> dict[Any, int]: ...
 
@@ -106,38 +106,35 @@ def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict
     for heap in heaps:
         of_user = [(key, records) for key, records in heap.top() if key in selected]
         for position, measure in enumerate(system.measures):
-            said = [(key, measure.preprocess(measure.combine_raw(records))) for key, records in of_user]
-            factor = shrinking(system, measure, [contribution for _, contribution in said])
-            for key, contribution in said:
-                for name, value in contribution.items():
+            raw = {key: measure.combine_raw(records) for key, records in of_user}
+            factor = shrinking(system, measure, list(raw.values()))
+            for key, state in raw.items():
+                for name, value in measure.preprocess(state).items():
                     fine = value << finer(system, measure, name)
                     totals[key][position][name] += int(Fraction(fine * factor, 2**30))
     return {key: tuple(total) for key, total in totals.items()}
 
 
-def shrinking(system: System, measure: Measure, said: list[Total]) -> int:
+def shrinking(system: System, measure: Measure, states: list[Any]) -> int:
     """By which part of 2**30 all that a user says must shrink to be no more than `limit` keys can be, in Euclidean norm."""
-    size = sum(contribution[measure.sized_by] ** 2 for contribution in said)
-    most = system.limit * measure.largest()[measure.sized_by] ** 2
+    size = sum(part**2 for state in states for part in measure.sizes(state))
+    most = system.limit * measure.most**2
     return 2**30 if size <= most else math.floor(2**30 * math.sqrt(float(most) / float(size))) - 1
 
 
-def finer(system: System, measure: Measure, name: str) -> int:
+def finer(system: System, measure: Measure, name: Any) -> int:
     """How many bits are added so that what shrinks does not vanish: 2**20 steps or more to the largest contribution."""
-    return max(0, 20 - (measure.largest()[name].bit_length() - 1)) if system.clips else 0
+    return max(0, 21 - measure.largest(name).bit_length()) if system.clips else 0
 
 
 def leave_fine_steps(system: System, totals: tuple[Total, ...]) -> tuple[Total, ...]:
     """Round what was counted in finer steps, half up."""
     found = []
     for measure, total in zip(system.measures, totals, strict=True):
-        bits = {name: finer(system, measure, name) for name in measure.largest()}
-        found.append(
-            {
-                name: math.floor(Fraction(total[name], 2**bit) + Fraction(1, 2)) if bit else total[name]
-                for name, bit in bits.items()
-            }
-        )
+        left: Total = defaultdict(int)
+        for name, value in total.items():
+            left[name] = math.floor(Fraction(value, 2 ** finer(system, measure, name)) + Fraction(1, 2))
+        found.append(left)
     return tuple(found)
 
 

@@ -12,11 +12,14 @@ from typing import Any
 
 from plume.errors import MeasureError
 from plume.mechanisms.count import count
+from plume.mechanisms.histogram import histogram
 from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.quantiles import maximum, median, minimum, quantiles
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
+from plume.mechanisms.vector_sum import vector_sum
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,12 @@ _FORMS = {
     "mean": _Form(mean, "mean(seconds, 0, 60), where every value is moved into 0 to 60"),
     "variance": _Form(variance, "variance(seconds, 0, 60)"),
     "stddev": _Form(stddev, "stddev(seconds, 0, 60)"),
+    "quantiles": _Form(quantiles, "quantiles(seconds, [0.5, 0.99], 0, 60)"),
+    "median": _Form(median, "median(seconds, 0, 60)"),
+    "minimum": _Form(minimum, "minimum(seconds, 0, 60)"),
+    "maximum": _Form(maximum, "maximum(seconds, 0, 60)"),
+    "histogram": _Form(histogram, "histogram(seconds, [0, 10, 60])"),
+    "vector_sum": _Form(vector_sum, "vector_sum([east, north], 3), where one user's vector per key is at most 3 long"),
 }
 # Bounds may be dates, which are written as text.
 _BOUNDS = ("low", "high")
@@ -86,8 +95,10 @@ def _given(tree: ast.expr, call: str, text: str) -> list[tuple[str | None, Any]]
     return [(name, _value(node, call, text)) for name, node in nodes]
 
 
-def _value(node: ast.expr, call: str, text: str) -> str | float:
+def _value(node: ast.expr, call: str, text: str) -> Any:
     match node:
+        case ast.List():
+            return [_value(item, call, text) for item in node.elts]
         case ast.Constant(value=bool() | int() | float() | str() as value):
             return value
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):

@@ -15,6 +15,8 @@ from plume.plan.types import Kind
 
 # Public bounds of algorithms 3.1: with fewer than 2**40 users no sum of counts leaves 64 bits.
 LARGEST_COUNT = 2**20
+# For measures of single values, whose grid becomes coarser with it.
+MOST_VALUES = 2**10
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class CountRecords:
     where: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key)
+        refuse_bad_limit(self.max_per_key, LARGEST_COUNT)
         condition(self.where)
 
     @property
@@ -79,11 +81,11 @@ class CountRecords:
         return {self.name: pa.array(noised["records"])}
 
 
-def refuse_bad_limit(limit: Any) -> None:
+def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES) -> None:
     """Refuse a limit on records that is no limit."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LARGEST_COUNT:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= largest:
         raise BoundError(
-            f"max_per_key is {limit!r}; it must be a whole number from 1 to {LARGEST_COUNT}: "
+            f"max_per_key is {limit!r}; it must be a whole number from 1 to {largest}: "
             "how many records of one user count per key."
         )
 

@@ -44,7 +44,7 @@ class Mean:
     @property
     def scale(self) -> Scale:
         """The values' grid."""
-        return scale_between(self.low, self.high)
+        return scale_between(self.low, self.high, limit=self.max_per_key)
 
     @property
     def columns(self) -> Mapping[str, str | None]:

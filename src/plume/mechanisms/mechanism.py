@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,8 @@ class Part:
     """What one step of its integers is worth."""
     states: tuple[str, ...] = ()
     """The names of its integers, if they are several."""
+    leaves: int = 0
+    """If it is a tally, of how many leaves."""
 
     @property
     def covers(self) -> tuple[str, ...]:
@@ -90,5 +92,5 @@ class Mechanism(Protocol):
     def size(self) -> Size:
         """Say how large a row is; what one row can change in any part is in proportion to it, so that a user's rows can shrink together."""
 
-    def noise(self, noised: State) -> Mapping[str, pa.Array]:
-        """Turn the states of many keys, on which there is noise now, into the released columns."""
+    def noise(self, noised: Mapping[str, Any]) -> Mapping[str, pa.Array]:
+        """Turn the states of many keys, on which there is noise now, into the released columns: a State, or a NoisyTally each."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from plume.errors import RangeError
 from plume.mechanisms.grid import LARGEST_BOUND, SMALLEST_BOUND, STEPS_BITS
 from plume.mechanisms.rows import NUMBERS
-from plume.plan.expressions import Column, Expression, Microseconds, Number, Quantise
+from plume.plan.expressions import Column, Expression, Leaf, Microseconds, Number, Quantise
 from plume.plan.types import Kind
 
 Bound = float | date | datetime
@@ -36,6 +36,8 @@ class Scale:
     high: float
     kind: Kind
     """What the bounds are, and so what is released."""
+    bits: int
+    """There are 2**bits steps or more from the middle to a bound."""
 
     @property
     def kinds(self) -> frozenset[Kind]:
@@ -49,8 +51,8 @@ class Scale:
 
     @property
     def exponent(self) -> int:
-        """The logarithm of the grid: 2**20 steps or more from the middle to a bound."""
-        return math.frexp(self.high / 2 - self.low / 2)[1] - 1 - STEPS_BITS
+        """The logarithm of the grid."""
+        return math.frexp(self.high / 2 - self.low / 2)[1] - 1 - self.bits
 
     @property
     def unit(self) -> Fraction:
@@ -68,15 +70,21 @@ class Scale:
         """The most steps a value can be from the middle."""
         return max(map(abs, self.bounds))
 
-    def read(self, column: str) -> Expression:
+    def read(self, column: str) -> Number:
         """Read a column as finite numbers."""
-        return Number(Column(column) if self.kind is Kind.FLOAT else Microseconds(Column(column)))
+        return Number(self._position(column))
+
+    def leaf(self, column: str, leaves: int) -> Leaf:
+        """Read in which of so many ranges of equal width each value of a column lies, moved into the bounds."""
+        return Leaf(self._position(column), self.low, self.high, leaves)
 
     def steps(self, column: str) -> Quantise:
         """Read a column in steps from the middle, each value moved into the bounds."""
         low, high = self.bounds
-        of = Column(column) if self.kind is Kind.FLOAT else Microseconds(Column(column))
-        return Quantise(of, self.exponent, self.middle, low, high)
+        return Quantise(self._position(column), self.exponent, self.middle, low, high)
+
+    def _position(self, column: str) -> Expression:
+        return Column(column) if self.kind is Kind.FLOAT else Microseconds(Column(column))
 
     def release(self, values: Floats) -> pa.Array:
         """Move values into the bounds and give them as what the bounds are."""
@@ -90,13 +98,17 @@ class Scale:
                 return pa.array(inside)
 
 
-def scale_between(low: Any, high: Any) -> Scale:
-    """Lay a scale between two numbers, two dates or two moments."""
+def scale_between(low: Any, high: Any, *, limit: int = 1) -> Scale:
+    """Lay a scale between two numbers, two dates or two moments, of which one user has at most `limit` in a key.
+
+    The grid is the coarser, the more one user may add, so that the sums of 2**40 users stay within 64 bits.
+    """
     kinds = {_kind(bound) for bound in (low, high)}
     if len(kinds) != 1:
         raise RangeError(f"low is {low!r} and high is {high!r}; both must be numbers, or both dates, or both moments.")
     (kind,) = kinds
-    scale = Scale(_position("low", low), _position("high", high), kind)
+    bits = STEPS_BITS - max(0, (limit - 1).bit_length() - 1)
+    scale = Scale(_position("low", low), _position("high", high), kind, bits)
     if not scale.low < scale.high:
         raise RangeError(f"low is {low!r} and high is {high!r}; the first must be below the second.")
     if scale.high / 2 - scale.low / 2 < SMALLEST_BOUND:

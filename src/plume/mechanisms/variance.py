@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
-from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts_of_moments, weighted_moments
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
@@ -47,7 +46,7 @@ class Variance:
     @property
     def scale(self) -> Scale:
         """The values' grid."""
-        return scale_between(self.low, self.high)
+        return scale_between(self.low, self.high, limit=self.max_per_key)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -66,7 +65,7 @@ class Variance:
 
     def combine_raw(self) -> Aggregates:
         """Count the user's values, and total their distances from the middle and the squares of these."""
-        squares = Square(self.scale.steps(self.column), self._centre, STEPS_BITS)
+        squares = Square(self.scale.steps(self.column), self._centre, self.scale.bits)
         return {**moments_of(self.scale, self.column, self.where), "squares": Sum(given(self.where, squares))}
 
     @property
@@ -77,7 +76,7 @@ class Variance:
     @property
     def _largest(self) -> int:
         """The most that the square of one value can be, less the centre."""
-        step = 1 << STEPS_BITS
+        step = 1 << self.scale.bits
         high = (self.scale.largest * self.scale.largest - self._centre + step // 2) // step
         return max(high, abs((step // 2 - self._centre) // step))
 
@@ -99,7 +98,7 @@ class Variance:
 
     @property
     def _unit(self) -> Fraction:
-        return self.scale.unit * self.scale.unit * (1 << STEPS_BITS)
+        return self.scale.unit * self.scale.unit * (1 << self.scale.bits)
 
     def size(self) -> Size:
         """The values that count: totals of them and of their squares are at most so many times what one can be."""

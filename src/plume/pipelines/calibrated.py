@@ -55,6 +55,11 @@ class CalibratedPart:
         return self.part.unit / (1 << self.bits)
 
     @property
+    def rounded(self) -> bool:
+        """Whether it leaves the plan's finer steps after the noise, for whole numbers."""
+        return self.bits > 0 or self.part.leaves > 0
+
+    @property
     def standard_deviation(self) -> float:
         """The noise's standard deviation in the units of the part."""
         return self.noise.standard_deviation * float(self.unit)

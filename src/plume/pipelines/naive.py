@@ -20,5 +20,5 @@ def _select(asked: CalibratedQuery, rows: Map) -> Node:
     by_user = steps.by_user(asked, rows, measured=False)
     bounded = steps.bound(asked, by_user, name="bounded")
     weights = Map("weights", bounded, (*steps.keys(asked), *steps.weight(asked)))
-    keyed = steps.combine_by_key(asked, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(asked, weights, name="keyed")
     return steps.select_keys(asked, keyed, by_user)

@@ -1,6 +1,5 @@
 """The two islands of Python that see rows: choosing keys, and noising what is known of them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.errors import PlumeBug
+from plume.mechanisms.tally import NoisyTally, tally_of
 from plume.noise.entropy import Entropy
 from plume.pipelines.calibrated import CalibratedPart
 from plume.pipelines.columns import MeasureColumns
@@ -80,7 +80,7 @@ class NoiseMeasures:
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every state once, then let each measure make its columns of those it needs."""
-        noised = {column: states for part in self.parts for column, states in _noised(part, batch, entropy)}
+        noised = {column: _noised(part, batch, column, entropy) for part in self.parts for column in part.columns}
         released = {key: batch.column(key) for key in self.keys}
         for measure in self.measures:
             made = measure.mechanism.noise({name: noised[column] for name, column in measure.state.items()})
@@ -88,10 +88,14 @@ class NoiseMeasures:
         return pa.RecordBatch.from_arrays(list(released.values()), names=list(released))
 
 
-def _noised(part: CalibratedPart, batch: pa.RecordBatch, entropy: Entropy) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    for column in part.columns:
-        exact = _integers(batch, column)
-        yield column, _rounded(exact + part.noise.sample(len(exact), entropy), part.bits)
+def _noised(
+    part: CalibratedPart, batch: pa.RecordBatch, column: str, entropy: Entropy
+) -> NDArray[np.int64] | NoisyTally:
+    """Noise the integers of a column; of a tally, those that will be asked for."""
+    if part.part.leaves:
+        return NoisyTally(tally_of(batch.column(column), part.part.leaves), part.noise, entropy)
+    exact = _integers(batch, column)
+    return _rounded(exact + part.noise.sample(len(exact), entropy), part.bits)
 
 
 def _rounded(fine: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ the rows of the others are ranked, twice.
 
 from plume.pipelines import steps
 from plume.pipelines.calibrated import CalibratedQuery
-from plume.plan.nodes import Append, Lookup, Map, Noise
+from plume.plan.nodes import Append, CountKeys, KeepSelected, Lookup, Map, Node, Noise
 
 
 def plume(asked: CalibratedQuery) -> Noise:
@@ -18,10 +18,21 @@ def plume(asked: CalibratedQuery) -> Noise:
     bounded = steps.keep_few(asked, above_limit, name="bounded")
 
     said = (*steps.keys(asked), *steps.weight(asked))
-    of_uncut = Map("uncut_contributions", uncut, (*said, *steps.contributions(asked)))
-    of_bounded = Map("bounded_weights", bounded, (*said, *steps.no_contributions(asked)))
+    of_uncut = Map("uncut_contributions", uncut, (*said, *steps.contributed_numbers(asked)))
+    of_bounded = Map("bounded_weights", bounded, (*said, *steps.no_numbers(asked)))
     keyed = steps.combine_by_key(asked, Append("contributions", (of_uncut, of_bounded)), name="keyed")
     selected = steps.select_keys(asked, keyed, by_user)
 
     restricted = steps.restrict(asked, above_limit, selected, Lookup.BROADCAST)
-    return steps.aggregate(asked, (keyed, steps.safe_contributions(asked, restricted)), selected)
+    of_safe = steps.safe_contributions(asked, restricted)
+    return steps.aggregate(asked, (keyed, of_safe, *_uncut_tallies(asked, by_user, selected)), selected)
+
+
+def _uncut_tallies(asked: CalibratedQuery, by_user: CountKeys, selected: Node) -> tuple[Map, ...]:
+    """What uncut users say of selected keys in tallies: too much to be added up for all keys before it is known which are selected."""
+    said = steps.contributed_tallies(asked)
+    if not said:
+        return ()
+    uncut = steps.uncut(asked, by_user, name="uncut_again")
+    restricted = KeepSelected("uncut_selected", uncut, selected, asked.keys, Lookup.BROADCAST)
+    return (Map("uncut_tallies", restricted, (*steps.keys(asked), *said)),)

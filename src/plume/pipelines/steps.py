@@ -6,6 +6,7 @@ from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.expressions import (
+    AddTallies,
     Aggregate,
     AllOf,
     AnyOf,
@@ -18,6 +19,7 @@ from plume.plan.expressions import (
     Literal,
     Max,
     Not,
+    NoTally,
     SecretOrder,
     Shrink,
     Sum,
@@ -173,15 +175,30 @@ def _size(measure: MeasureColumns) -> Size:
     return replace(size, of=tuple(rename(expression, measure.raw) for expression in size.of))
 
 
-def no_contributions(asked: CalibratedQuery) -> Named:
+def contributed_numbers(asked: CalibratedQuery) -> Named:
+    """Of what a row says to the measures, the plain integers."""
+    return tuple(pair for pair in contributions(asked) if pair[0] not in tallies(asked))
+
+
+def contributed_tallies(asked: CalibratedQuery) -> Named:
+    """Of what a row says to the measures, the tallies."""
+    return tuple(pair for pair in contributions(asked) if pair[0] in tallies(asked))
+
+
+def no_numbers(asked: CalibratedQuery) -> Named:
     """What a row says to the measures whose contribution counts elsewhere."""
-    return tuple((name, Literal(0)) for name, _ in contributions(asked))
+    return tuple((name, Literal(0)) for name, _ in contributed_numbers(asked))
 
 
-def combine_by_key(asked: CalibratedQuery, source: Node, *, name: str, measured: bool = True) -> Combine:
-    """All rows of a key become one, with its weight and what the measures know."""
-    aggregates = ((WEIGHT, Sum(Column(WEIGHT))), *(_keyed(asked) if measured else ()))
-    return Combine(name, source, asked.keys, aggregates, gather=asked.keys)
+def tallies(asked: CalibratedQuery) -> frozenset[str]:
+    """Name the states that are no plain integers."""
+    return frozenset(name for name, aggregate in _keyed(asked) if isinstance(aggregate, AddTallies))
+
+
+def combine_by_key(asked: CalibratedQuery, source: Node, *, name: str) -> Combine:
+    """All rows of a key become one, with its weight and what the rows say to the measures."""
+    said = tuple(pair for pair in _keyed(asked) if pair[0] in source.columns)
+    return Combine(name, source, asked.keys, ((WEIGHT, Sum(Column(WEIGHT))), *said), gather=asked.keys)
 
 
 def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
@@ -211,7 +228,7 @@ def _select_again(asked: CalibratedQuery, by_user: CountKeys, selected: Noise) -
     left = DropSelected("left", by_user.source, selected, asked.keys)
     bounded = bound(asked, CountKeys("left_by_user", left, USER, KEYS_OF_USER, above=0), name="left_bounded")
     weights = Map("left_weights", bounded, (*keys(asked), *weight(asked, number=2)))
-    keyed = combine_by_key(asked, weights, name="left_keyed", measured=False)
+    keyed = combine_by_key(asked, weights, name="left_keyed")
     return _select_round(asked, keyed, name="selected_again", number=2)
 
 
@@ -236,8 +253,12 @@ def aggregate(asked: CalibratedQuery, sources: tuple[Node, ...], selected: Node)
 
 
 def _marked(asked: CalibratedQuery, columns: tuple[str, ...], mark: int) -> Named:
-    states = tuple((name, Column(name) if name in columns else Literal(0)) for name, _ in contributions(asked))
+    states = tuple((name, Column(name) if name in columns else _nothing(a)) for name, a in _keyed(asked))
     return (*keys(asked), *states, (SELECTED, Literal(mark)))
+
+
+def _nothing(aggregate: Aggregate) -> Expression:
+    return NoTally() if isinstance(aggregate, AddTallies) else Literal(0)
 
 
 def aggregate_public_keys(asked: CalibratedQuery) -> Noise:
@@ -255,7 +276,9 @@ def bounded_contributions(asked: CalibratedQuery, source: CountKeys) -> tuple[Ma
 
 def noise_measures(asked: CalibratedQuery, source: Node, *, where: Expression | None = None) -> Noise:
     """Noise what is known of each key: the only rows that leave."""
-    states = tuple((name, Integer(Column(name))) for name, _ in _keyed(asked))
+    states = tuple(
+        (name, Column(name) if name in tallies(asked) else Integer(Column(name))) for name, _ in _keyed(asked)
+    )
     exact = Map("exact", source, (*keys(asked), *states), where=where)
     noiser = NoiseMeasures(asked.measures, asked.parts, asked.keys, asked.query.max_keys_per_user)
     return Noise("release", exact, noiser)

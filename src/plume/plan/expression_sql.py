@@ -26,6 +26,15 @@ def print_aggregate(aggregate: e.Aggregate, target: Target) -> str:
             return f"sum({print_expression(of, target)})"
         case e.Max(of):
             return f"max({print_expression(of, target)})"
+        case e.Collect(of):
+            value = print_expression(of, target)
+            return (
+                f"list({value}) FILTER (WHERE {value} IS NOT NULL)"
+                if target.dialect is DUCKDB
+                else f"collect_list({value})"
+            )
+        case e.AddTallies():
+            raise PlumeBug("tallies are added by a whole step, not by an aggregate")
 
 
 @singledispatch
@@ -95,6 +104,68 @@ def _(expression: e.DownWeight, target: Target) -> str:
 
 
 @print_expression.register
+def _(expression: e.Shorten, target: Target) -> str:
+    # Where the vector is short enough all numbers here are exact; elsewhere the factor is lowered by more than it can be wrong.
+    wide, divide = target.dialect.wide_type, "//" if target.dialect is DUCKDB else "div"
+    coordinates = [f"CAST(coalesce({print_expression(part, target)}, 0) AS DOUBLE)" for part in expression.vector]
+    norm = " + ".join(f"{coordinate} * {coordinate}" for coordinate in coordinates)
+    value = print_expression(expression.of, target)
+    factor = f"greatest(floor({_double(expression.limit * 2**30)} / sqrt({norm})) - 1e0, 0e0)"
+    shortened = f"CAST({factor} AS {wide}) * {value} {divide} {2**30}"
+    return f"CASE WHEN {norm} <= {_double(expression.limit**2)} THEN {value} ELSE {shortened} END"
+
+
+@print_expression.register
+def _(expression: e.Leaf, target: Target) -> str:
+    value = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
+    low, high = _double(expression.low), _double(expression.high)
+    per_unit = _double(expression.leaves / (expression.high - expression.low))
+    leaf = f"least(floor((greatest(least({value}, {high}), {low}) - {low}) * {per_unit}), {_double(expression.leaves - 1)})"
+    return f"CASE WHEN {_finite(value)} THEN CAST({leaf} AS INT) END"
+
+
+@print_expression.register
+def _(expression: e.Bucket, target: Target) -> str:
+    value = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
+    first, *inner, last = expression.edges
+    within = f"{value} BETWEEN {_double(first)} AND {_double(last)}"
+    return f"CASE WHEN {within} THEN {_search(value, inner, 0)} END"
+
+
+def _search(value: str, edges: list[float], before: int) -> str:
+    """Find the bucket by halving, so that a thousand edges take ten comparisons."""
+    if not edges:
+        return str(before)
+    half = len(edges) // 2
+    below, above = _search(value, edges[:half], before), _search(value, edges[half + 1 :], before + half + 1)
+    return f"CASE WHEN {value} < {_double(edges[half])} THEN {below} ELSE {above} END"
+
+
+@print_expression.register
+def _(expression: e.Tally, target: Target) -> str:
+    leaves, count = print_expression(expression.of, target), print_expression(expression.count, target)
+    most = expression.limit * expression.unit
+    if target.dialect is DUCKDB:
+        each = f"list_transform({leaves}, lambda leaf: {{'leaf': leaf, 'weight': CAST({expression.unit} AS BIGINT)}})"
+        weight = f"CAST(CAST(found.value AS HUGEINT) * {most} // {count} AS BIGINT)"
+        some = f"list_transform(map_entries(list_histogram({leaves})), lambda found: {{'leaf': found.key, 'weight': {weight}}})"
+    else:
+        each = f"transform({leaves}, leaf -> named_struct('leaf', leaf, 'weight', CAST({expression.unit} AS BIGINT)))"
+        number = f"CAST(size(filter({leaves}, other -> other = leaf)) AS DECIMAL(38, 0))"
+        weight = f"CAST({number} * {most} div {count} AS BIGINT)"
+        some = f"transform(array_distinct({leaves}), leaf -> named_struct('leaf', leaf, 'weight', {weight}))"
+    return f"CASE WHEN {count} <= {expression.limit} THEN {each} ELSE {some} END"
+
+
+@print_expression.register
+def _(expression: e.NoTally, target: Target) -> str:
+    del expression
+    if target.dialect is DUCKDB:
+        return "CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[])"
+    return "CAST(array() AS ARRAY<STRUCT<leaf: INT, weight: BIGINT>>)"
+
+
+@print_expression.register
 def _(expression: e.Clamp, target: Target) -> str:
     value = print_expression(expression.of, target)
     # least() and greatest() skip NULL, which would turn it into a bound.
@@ -109,8 +180,18 @@ def _(expression: e.Times, target: Target) -> str:
 
 @print_expression.register
 def _(expression: e.Shrink, target: Target) -> str:
-    of, factor = print_expression(expression.of, target), print_expression(expression.factor, target)
-    return f"CAST(CAST({of} AS {target.dialect.wide_type}) * {factor} {_divide(target)} {WHOLE} AS BIGINT)"
+    of = print_expression(expression.of, target)
+    if not isinstance(expression.of, e.Tally):
+        return _print_shrunk(of, expression, target)
+    weight = _print_shrunk("found.weight", expression, target)
+    if target.dialect is DUCKDB:
+        return f"list_transform({of}, lambda found: {{'leaf': found.leaf, 'weight': {weight}}})"
+    return f"transform({of}, found -> named_struct('leaf', found.leaf, 'weight', {weight}))"
+
+
+def _print_shrunk(number: str, expression: e.Shrink, target: Target) -> str:
+    factor = print_expression(expression.factor, target)
+    return f"CAST(CAST({number} AS {target.dialect.wide_type}) * {factor} {_divide(target)} {WHOLE} AS BIGINT)"
 
 
 def _divide(target: Target) -> str:

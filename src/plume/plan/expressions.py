@@ -82,6 +82,48 @@ class DownWeight:
 
 
 @dataclass(frozen=True)
+class Shorten:
+    """One coordinate of a vector of integers that is shortened to a Euclidean length of at most `limit`; cut toward zero."""
+
+    of: "Expression"
+    vector: tuple["Expression", ...]
+    limit: int
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Which of so many ranges of equal width between two bounds a number lies in, from 0 on; what is no number becomes NULL."""
+
+    of: "Expression"
+    low: float
+    high: float
+    leaves: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Between which two of the edges a number lies, from 0 on; upper edges belong to the next one, but for the last; NULL outside."""
+
+    of: "Expression"
+    edges: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A list of leaves as pairs of leaf and weight: `unit` for each, or less if there are more than `limit` of them; cut toward zero."""
+
+    of: "Expression"
+    count: "Expression"
+    limit: int
+    unit: int
+
+
+@dataclass(frozen=True)
+class NoTally:
+    """A tally of nothing."""
+
+
+@dataclass(frozen=True)
 class Clamp:
     """An integer moved into [low, high]; NULL, which means no value at all, becomes 0."""
 
@@ -100,7 +142,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Shrink:
-    """An integer times a factor that a Clip found, a fraction of 2**30; cut toward zero."""
+    """An integer, or each weight of a tally, times a factor that a Clip found, a fraction of 2**30; cut toward zero."""
 
     of: "Expression"
     factor: Column
@@ -201,6 +243,11 @@ Expression = (
     | Quantise
     | Square
     | DownWeight
+    | Shorten
+    | Leaf
+    | Bucket
+    | Tally
+    | NoTally
     | Clamp
     | Times
     | Shrink
@@ -237,13 +284,27 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class Collect:
+    """The values of a group in a list, in no order; NULLs are left out."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
+class AddTallies:
+    """The tallies of a group as one, in which each leaf comes once, with all of its weight."""
+
+    of: Expression
+
+
+@dataclass(frozen=True)
 class Max:
     """The largest value of a group."""
 
     of: Expression
 
 
-Aggregate = Count | CountValues | Sum | Max
+Aggregate = Count | CountValues | Sum | Collect | AddTallies | Max
 
 Columns = Mapping[str, Expression]
 Aggregates = Mapping[str, Aggregate]

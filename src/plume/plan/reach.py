@@ -21,6 +21,7 @@ from plume.plan.expressions import (
     IsNull,
     Literal,
     Max,
+    NoTally,
     Shrink,
     columns_of,
 )
@@ -209,6 +210,8 @@ def _reach_of_expression(expression: Expression, rows: Rows) -> Reach:
             return rows.columns[name]
         case Literal(value):
             return NOTHING if value == 0 else rows.presence
+        case NoTally():
+            return NOTHING
         case Shrink(_, Column(factor)) if rows.owned and factor in rows.factors:
             limit, presence = rows.factors[factor], rows.presence
             return Reach(min(presence.few, limit), min(presence.many, limit), presence.split)

@@ -25,6 +25,7 @@ from plume.plan.nodes import (
     Scan,
     Size,
 )
+from plume.plan.tally_sql import adds_tallies, print_adding_tallies
 
 SALT_UNKNOWN = "{salt}"
 
@@ -47,7 +48,7 @@ def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> dic
 
 def _kept(plan: Node, dialect: Dialect) -> frozenset[str]:
     """Name the steps that are read twice as they are printed."""
-    kept = read_twice(plan)
+    kept = read_twice(plan) | {step.source.name for step in steps(plan) if adds_tallies(step)}
     if dialect is not DUCKDB:
         return kept
     # There, users are counted from the rows below, and looked up whenever the step itself is read.
@@ -131,6 +132,8 @@ def _print_column(name: str, expression: Expression, target: Target) -> str:
 
 
 def _print_combine(step: Combine, target: Target) -> str:
+    if adds_tallies(step):
+        return print_adding_tallies(step, target)
     dialect = target.dialect
     aggregates = [f"{print_aggregate(a, target)} AS {identifier(name, dialect)}" for name, a in step.aggregates]
     columns = ",\n       ".join([_names(step.by, dialect), *aggregates])

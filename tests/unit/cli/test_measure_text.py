@@ -5,11 +5,14 @@ import pytest
 from plume.cli.measure_text import parse_measure
 from plume.errors import BoundError, MeasureError, RangeError
 from plume.mechanisms.count import count
+from plume.mechanisms.histogram import histogram
 from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.quantiles import maximum, median, minimum, quantiles
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
+from plume.mechanisms.vector_sum import vector_sum
 
 NOON = datetime(2026, 1, 1, 12, 30)  # noqa: DTZ001 - moments of a table have no zone
 
@@ -42,6 +45,12 @@ NOON = datetime(2026, 1, 1, 12, 30)  # noqa: DTZ001 - moments of a table have no
         ("mean(at, '2026-01-01 12:30', high='2026-12-31T00:00')", mean("at", NOON, datetime(2026, 12, 31))),  # noqa: DTZ001
         ("variance(seconds, 0, 60) AS spread", variance("seconds", 0, 60, name="spread")),
         ("stddev(seconds, 0, 60)", stddev("seconds", 0, 60)),
+        ("quantiles(seconds, [0.5, 0.99], 0, 60)", quantiles("seconds", [0.5, 0.99], 0, 60)),
+        ("median(seconds, 0, 60) AS middle", median("seconds", 0, 60, name="middle")),
+        ("minimum(day, '2026-01-01', '2026-12-31')", minimum("day", date(2026, 1, 1), date(2026, 12, 31))),
+        ("maximum(seconds, -1, 60, max_per_key=3)", maximum("seconds", -1, 60, max_per_key=3)),
+        ("histogram(seconds, [-1, 10, 6e1])", histogram("seconds", [-1, 10, 60.0])),
+        ("vector_sum([east, 'to north'], 3)", vector_sum(["east", "to north"], 3)),
     ],
 )
 def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechanism) -> None:

@@ -106,7 +106,7 @@ def test_counting_a_user_twice_per_key_is_seen(question: CalibratedQuery) -> Non
     unordered = Map("ordered", rows, (*((c, Column(c)) for c in rows.columns), ("key_order", Literal(""))))
     few = steps.keep_few(question, unordered, name="bounded")
     weights = Map("weights", few, (*steps.keys(question), *steps.weight(question)))
-    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(question, weights, name="keyed")
     selected = steps.select_keys(question, keyed, steps.by_user(question, rows))
     assert unpaid_noisers(selected) == ("selected_keys",)
 
@@ -132,7 +132,7 @@ def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: Calibrat
     cut = Map("same_columns", many, tuple((column, Column(column)) for column in few.columns))
     both = Append("both", (few, cut))
     weights = Map("weights", both, (*steps.keys(question), *steps.weight(question)))
-    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(question, weights, name="keyed")
     assert unpaid_noisers(steps.select_keys(question, keyed, one)) == ("selected_keys",)
 
 

@@ -148,14 +148,14 @@ def test_by_default_few_keys_per_user_get_laplace_noise_and_more_gaussian() -> N
         "WeightedGaussian",
         "WeightedGaussian",
     ]
-    assert [chosen[limit].measures[0].noise.kind for limit in (2, 3)] == ["discrete Laplace", "rounded Gaussian"]
+    assert [chosen[limit].parts[0].noise.kind for limit in (2, 3)] == ["discrete Laplace", "rounded Gaussian"]
 
 
 def test_with_public_keys_the_smaller_error_decides() -> None:
-    kinds = {limit: calibrate(query(limit, public_keys=["a"])).measures[0].noise.kind for limit in (1, 64)}
+    kinds = {limit: calibrate(query(limit, public_keys=["a"])).parts[0].noise.kind for limit in (1, 64)}
     assert kinds == {1: "discrete Laplace", 64: "rounded Gaussian"}
     without_delta = query(64, public_keys=["a"], budget=Budget(epsilon=1.0))
-    assert calibrate(without_delta).measures[0].noise.kind == "discrete Laplace"
+    assert calibrate(without_delta).parts[0].noise.kind == "discrete Laplace"
 
 
 def test_the_fewest_users_that_may_count_are_counted_plainly() -> None:
@@ -180,7 +180,7 @@ def test_settings_that_do_not_go_together_are_refused(changes: dict, message: st
 def test_the_paper_keeps_its_configuration() -> None:
     paper = calibrate(plume.Query.paper(**(SETTINGS | {"measures": [plume.count(1)], "max_keys_per_user": 64})))
     assert (type(paper.rounds[0]).__name__, paper.rounds[0].threshold) == ("LaplaceThreshold", 1747)
-    assert float(paper.measures[0].noise.scale) == pytest.approx(116.5106, abs=1e-4)
+    assert float(paper.parts[0].noise.scale) == pytest.approx(116.5106, abs=1e-4)
 
 
 def test_a_plan_over_budget_is_refused_with_its_parts() -> None:

@@ -1,0 +1,254 @@
+-- rows
+SELECT "user_id" AS "user_id",
+       "recipe" AS "key_1",
+       "seconds" AS "value_1",
+       "day" AS "value_2",
+       "east" AS "value_3",
+       "north" AS "value_4",
+       "country" AS "value_5"
+FROM "input"
+WHERE ((NOT ("user_id" IS NULL)) AND (NOT ("recipe" IS NULL)));
+
+-- by_user_combined, kept
+SELECT "user_id", "key_1",
+       count(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST("value_1" AS DOUBLE) END) AS "measure_1_raw_values",
+       sum(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END) AS "measure_1_raw_total",
+       sum(CAST(floor((CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) * CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) - 4.83183820800000000e+11) * 1.90734863281250000e-06 + 0.5e0) AS BIGINT)) AS "measure_1_raw_squares",
+       count(CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) END) AS "measure_2_raw_values",
+       list(CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(least(floor((greatest(least(CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE), 1.79867520000000000e+15), 1.76722560000000000e+15) - 1.76722560000000000e+15) * 1.30240130240130239e-10), 4.09500000000000000e+03) AS INT) END) FILTER (WHERE CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(least(floor((greatest(least(CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE), 1.79867520000000000e+15), 1.76722560000000000e+15) - 1.76722560000000000e+15) * 1.30240130240130239e-10), 4.09500000000000000e+03) AS INT) END IS NOT NULL) AS "measure_2_raw_leaves",
+       count(CASE WHEN "value_5" = 'DE' THEN CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN 0.00000000000000000e+00 AND 6.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 2.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 1.00000000000000000e+01 THEN 0 ELSE 1 END ELSE 2 END END END) AS "measure_3_raw_values",
+       list(CASE WHEN "value_5" = 'DE' THEN CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN 0.00000000000000000e+00 AND 6.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 2.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 1.00000000000000000e+01 THEN 0 ELSE 1 END ELSE 2 END END END) FILTER (WHERE CASE WHEN "value_5" = 'DE' THEN CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN 0.00000000000000000e+00 AND 6.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 2.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 1.00000000000000000e+01 THEN 0 ELSE 1 END ELSE 2 END END END IS NOT NULL) AS "measure_3_raw_leaves",
+       sum(CASE WHEN CAST("value_3" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least(CAST("value_3" AS DOUBLE), 8.79609302220800000e+12), -8.79609302220800000e+12) * 5.24288000000000000e+05 + 0.5e0) AS BIGINT) END) AS "measure_4_raw_total_1",
+       sum(CASE WHEN CAST("value_4" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least(CAST("value_4" AS DOUBLE), 8.79609302220800000e+12), -8.79609302220800000e+12) * 5.24288000000000000e+05 + 0.5e0) AS BIGINT) END) AS "measure_4_raw_total_2"
+FROM "rows"
+GROUP BY "user_id", "key_1";
+
+-- by_user_users, kept
+SELECT "user_id", count(*) AS "keys_of_user"
+FROM "by_user_combined"
+GROUP BY "user_id"
+HAVING count(*) > 0;
+
+-- by_user
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user"
+FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
+
+-- uncut
+SELECT "user_id" AS "user_id",
+       "key_1" AS "key_1",
+       "measure_1_raw_values" AS "measure_1_raw_values",
+       "measure_1_raw_total" AS "measure_1_raw_total",
+       "measure_1_raw_squares" AS "measure_1_raw_squares",
+       "measure_2_raw_values" AS "measure_2_raw_values",
+       "measure_2_raw_leaves" AS "measure_2_raw_leaves",
+       "measure_3_raw_values" AS "measure_3_raw_values",
+       "measure_3_raw_leaves" AS "measure_3_raw_leaves",
+       "measure_4_raw_total_1" AS "measure_4_raw_total_1",
+       "measure_4_raw_total_2" AS "measure_4_raw_total_2",
+       "keys_of_user" AS "keys_of_user"
+FROM "by_user"
+WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
+
+-- uncut_contributions
+SELECT "key_1" AS "key_1",
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
+       CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END AS "measure_1_values",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END AS "measure_1_total",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END AS "measure_1_squares",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_1",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_2"
+FROM "uncut";
+
+-- above_limit, kept
+SELECT "user_id" AS "user_id",
+       "key_1" AS "key_1",
+       "measure_1_raw_values" AS "measure_1_raw_values",
+       "measure_1_raw_total" AS "measure_1_raw_total",
+       "measure_1_raw_squares" AS "measure_1_raw_squares",
+       "measure_2_raw_values" AS "measure_2_raw_values",
+       "measure_2_raw_leaves" AS "measure_2_raw_leaves",
+       "measure_3_raw_values" AS "measure_3_raw_values",
+       "measure_3_raw_leaves" AS "measure_3_raw_leaves",
+       "measure_4_raw_total_1" AS "measure_4_raw_total_1",
+       "measure_4_raw_total_2" AS "measure_4_raw_total_2",
+       "keys_of_user" AS "keys_of_user",
+       md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR))) AS "key_order"
+FROM "by_user"
+WHERE "keys_of_user" > 64;
+
+-- bounded
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1") AS key_rank
+      FROM "above_limit")
+WHERE key_rank <= 64;
+
+-- bounded_weights
+SELECT "key_1" AS "key_1",
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
+       0 AS "measure_1_values",
+       0 AS "measure_1_total",
+       0 AS "measure_1_squares",
+       0 AS "measure_4_total_1",
+       0 AS "measure_4_total_2"
+FROM "bounded";
+
+-- contributions
+SELECT "key_1", "weight", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2"
+FROM "uncut_contributions"
+UNION ALL
+SELECT "key_1", "weight", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2"
+FROM "bounded_weights";
+
+-- keyed, kept
+SELECT "key_1",
+       sum("weight") AS "weight",
+       sum("measure_1_values") AS "measure_1_values",
+       sum("measure_1_total") AS "measure_1_total",
+       sum("measure_1_squares") AS "measure_1_squares",
+       sum("measure_4_total_1") AS "measure_4_total_1",
+       sum("measure_4_total_2") AS "measure_4_total_2"
+FROM "contributions"
+GROUP BY "key_1";
+
+-- keyed_marked
+SELECT "key_1" AS "key_1",
+       "measure_1_values" AS "measure_1_values",
+       "measure_1_total" AS "measure_1_total",
+       "measure_1_squares" AS "measure_1_squares",
+       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_2_leaves",
+       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_3_leaves",
+       "measure_4_total_1" AS "measure_4_total_1",
+       "measure_4_total_2" AS "measure_4_total_2",
+       0 AS "selected"
+FROM "keyed";
+
+-- key_weights
+SELECT "key_1" AS "key_1",
+       CAST("weight" AS BIGINT) AS "weight"
+FROM "keyed";
+
+-- selected_rows
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+FROM "above_limit" SEMI JOIN "selected_keys" USING ("key_1");
+
+-- safe
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1") AS key_rank
+      FROM "selected_rows")
+WHERE key_rank <= 64;
+
+-- safe_contributions
+SELECT "key_1" AS "key_1",
+       CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END AS "measure_1_values",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END AS "measure_1_total",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END AS "measure_1_squares",
+       CASE WHEN "measure_2_raw_values" <= 1 THEN list_transform("measure_2_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(1048576 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // "measure_2_raw_values" AS BIGINT)}) END AS "measure_2_leaves",
+       CASE WHEN "measure_3_raw_values" <= 3 THEN list_transform("measure_3_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(262144 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // "measure_3_raw_values" AS BIGINT)}) END AS "measure_3_leaves",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_1",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_2"
+FROM "safe";
+
+-- safe_contributions_marked
+SELECT "key_1" AS "key_1",
+       "measure_1_values" AS "measure_1_values",
+       "measure_1_total" AS "measure_1_total",
+       "measure_1_squares" AS "measure_1_squares",
+       "measure_2_leaves" AS "measure_2_leaves",
+       "measure_3_leaves" AS "measure_3_leaves",
+       "measure_4_total_1" AS "measure_4_total_1",
+       "measure_4_total_2" AS "measure_4_total_2",
+       0 AS "selected"
+FROM "safe_contributions";
+
+-- uncut_again
+SELECT "user_id" AS "user_id",
+       "key_1" AS "key_1",
+       "measure_1_raw_values" AS "measure_1_raw_values",
+       "measure_1_raw_total" AS "measure_1_raw_total",
+       "measure_1_raw_squares" AS "measure_1_raw_squares",
+       "measure_2_raw_values" AS "measure_2_raw_values",
+       "measure_2_raw_leaves" AS "measure_2_raw_leaves",
+       "measure_3_raw_values" AS "measure_3_raw_values",
+       "measure_3_raw_leaves" AS "measure_3_raw_leaves",
+       "measure_4_raw_total_1" AS "measure_4_raw_total_1",
+       "measure_4_raw_total_2" AS "measure_4_raw_total_2",
+       "keys_of_user" AS "keys_of_user"
+FROM "by_user"
+WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
+
+-- uncut_selected
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user"
+FROM "uncut_again" SEMI JOIN "selected_keys" USING ("key_1");
+
+-- uncut_tallies
+SELECT "key_1" AS "key_1",
+       CASE WHEN "measure_2_raw_values" <= 1 THEN list_transform("measure_2_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(1048576 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // "measure_2_raw_values" AS BIGINT)}) END AS "measure_2_leaves",
+       CASE WHEN "measure_3_raw_values" <= 3 THEN list_transform("measure_3_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(262144 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // "measure_3_raw_values" AS BIGINT)}) END AS "measure_3_leaves"
+FROM "uncut_selected";
+
+-- uncut_tallies_marked
+SELECT "key_1" AS "key_1",
+       0 AS "measure_1_values",
+       0 AS "measure_1_total",
+       0 AS "measure_1_squares",
+       "measure_2_leaves" AS "measure_2_leaves",
+       "measure_3_leaves" AS "measure_3_leaves",
+       0 AS "measure_4_total_1",
+       0 AS "measure_4_total_2",
+       0 AS "selected"
+FROM "uncut_tallies";
+
+-- missing_keys
+SELECT "key_1" AS "key_1",
+       0 AS "measure_1_values",
+       0 AS "measure_1_total",
+       0 AS "measure_1_squares",
+       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_2_leaves",
+       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_3_leaves",
+       0 AS "measure_4_total_1",
+       0 AS "measure_4_total_2",
+       1 AS "selected"
+FROM "selected_keys";
+
+-- with_missing_keys, kept
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM "keyed_marked"
+UNION ALL
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM "safe_contributions_marked"
+UNION ALL
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM "uncut_tallies_marked"
+UNION ALL
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM "missing_keys";
+
+-- aggregates
+SELECT "key_1",
+       sum("measure_1_values") AS "measure_1_values",
+       sum("measure_1_total") AS "measure_1_total",
+       sum("measure_1_squares") AS "measure_1_squares",
+       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 1) AS "measure_2_leaves",
+       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 2) AS "measure_3_leaves",
+       sum("measure_4_total_1") AS "measure_4_total_1",
+       sum("measure_4_total_2") AS "measure_4_total_2",
+       max("selected") AS "selected"
+FROM (SELECT "key_1", tally, leaf, sum(leaf_weight) AS leaf_weight, sum("measure_1_values") AS "measure_1_values", sum("measure_1_total") AS "measure_1_total", sum("measure_1_squares") AS "measure_1_squares", sum("measure_4_total_1") AS "measure_4_total_1", sum("measure_4_total_2") AS "measure_4_total_2", max("selected") AS "selected"
+      FROM (SELECT *
+      FROM (SELECT "key_1", 0 AS tally, 0 AS leaf, CAST(0 AS BIGINT) AS leaf_weight, "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2", "selected" FROM "with_missing_keys"
+            UNION ALL SELECT "key_1", 1 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_2_leaves") AS found FROM "with_missing_keys")
+            UNION ALL SELECT "key_1", 2 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_3_leaves") AS found FROM "with_missing_keys")))
+      GROUP BY "key_1", tally, leaf)
+GROUP BY "key_1";
+
+-- exact
+SELECT "key_1" AS "key_1",
+       CAST("measure_1_values" AS BIGINT) AS "measure_1_values",
+       CAST("measure_1_total" AS BIGINT) AS "measure_1_total",
+       CAST("measure_1_squares" AS BIGINT) AS "measure_1_squares",
+       "measure_2_leaves" AS "measure_2_leaves",
+       "measure_3_leaves" AS "measure_3_leaves",
+       CAST("measure_4_total_1" AS BIGINT) AS "measure_4_total_1",
+       CAST("measure_4_total_2" AS BIGINT) AS "measure_4_total_2"
+FROM "aggregates"
+WHERE "selected" = 1;
