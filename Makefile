@@ -43,6 +43,7 @@ test-slow: setup
 
 bench: setup
 	$(VENV)/bin/python benchmarks/duckdb_group_by.py --users $(USERS)
+	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
 
 clean:
 	rm -rf $(VENV) $(DEMO)

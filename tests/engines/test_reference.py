@@ -162,6 +162,16 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
     assert more >= 10
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@SETTINGS
+@given(data=st.data(), listed=tables)
+def test_each_measure_equals_the_reference(engine: Engine, kind: str, data: st.DataObject, listed: list[tuple]) -> None:
+    case = data.draw(asked([kind]))
+    answer = reference.plume(system(case), records(listed, composite=len(case.query.keys) > 1))
+    exact = exact_step(case.query, table(listed), "exact", engine=engine)
+    assert states(exact, case) == expected_states(case, answer)
+
+
 @pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
 @settings(SETTINGS, max_examples=40)
 @given(case=asked(RELEASED_AS_THEY_ARE), listed=tables, public=st.sets(st.sampled_from(KEYS), min_size=1))

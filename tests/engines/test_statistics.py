@@ -165,8 +165,9 @@ NOTHING = pa.array([None] * 3, pa.float64())
         pa.array([math.nan, math.inf, -math.inf]),
         pa.array([-1e308, 1e308, 1e300]),
         pa.array([15.0, 15.0, 15.0]),
+        pa.array([19.0]),
     ],
-    ids=["all NULL", "no numbers", "outside", "constants"],
+    ids=["all NULL", "no numbers", "outside", "constants", "one user"],
 )
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 @pytest.mark.parametrize(("measure", "bounds"), RANGED.values(), ids=RANGED)
@@ -181,10 +182,26 @@ def test_hard_values_give_a_number_within_the_bounds(measure, bounds: tuple[floa
         noise=noise,
     )
     for _ in range(5):
-        rows = plume.run(query, people(k=["x"] * 3, v=values)).to_arrow()
+        rows = plume.run(query, people(k=["x"] * len(values), v=values)).to_arrow()
         found = rows[measure.name].to_pylist()
         assert len(found) == 2
         assert all(bounds[0] <= value <= bounds[1] for value in found)
+
+
+@pytest.mark.parametrize(
+    "values", [NOTHING, pa.array([math.nan, math.inf, -math.inf]), pa.array([-1e308, 1e308, 5e-324])]
+)
+def test_hard_values_give_finite_sums_and_counts(values: pa.Array) -> None:
+    measures = [
+        plume.sum("v", 10, 20),
+        plume.vector_sum(["v"], 5),
+        plume.histogram("v", [10, 20]),
+        plume.count(1, column="v"),
+    ]
+    query = asking(measures=measures, public_keys=["x", "nobody's"], budget=plume.Budget(epsilon=0.5))
+    rows = plume.run(query, people(k=["x"] * 3, v=values)).to_arrow()
+    assert all(math.isfinite(value) for name in rows.column_names[1:] for value in rows[name].to_pylist())
+    assert len(rows) == 2
 
 
 def exactly(measure, **columns) -> list[object]:

@@ -29,7 +29,8 @@ from plume.plan.types import Kind, Schema
 # large ones, which would be cut into too many. Measured in docs/performance.md; it changes time only.
 _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_SMALL_FILES = "256MB", "64MB"
 _SMALL_FILES_BYTES = 2**27
-_ROWS_PER_BATCH = 2**20
+# Lists may have thousands of entries in each row.
+_ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
 
@@ -177,7 +178,9 @@ class DuckDBSession:
         _quietly(name, lambda: self._connection.execute(statement))
 
     def _batches(self, source: str) -> Iterator[pa.RecordBatch]:
-        reader = self._connection.table(source).to_arrow_reader(_ROWS_PER_BATCH)
+        relation = self._connection.table(source)
+        has_lists = any(kind.id == "list" for kind in relation.types)
+        reader = relation.to_arrow_reader(_ROWS_WITH_LISTS_PER_BATCH if has_lists else _ROWS_PER_BATCH)
         # Never no batch at all, so that the columns of an empty step come through.
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
         yield from reader
