@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from plume.engines.duckdb import DuckDB
     from plume.errors import PlumeError
     from plume.explanation import Explanation
+    from plume.ledger.ledger import Ledger
     from plume.mechanisms.count import count
     from plume.mechanisms.sum import sum  # noqa: A004 - plume.sum, as in pandas and SQL
     from plume.mechanisms.users import users
@@ -24,6 +25,7 @@ __all__ = [
     "Budget",
     "DuckDB",
     "Explanation",
+    "Ledger",
     "PlumeError",
     "Query",
     "Release",
@@ -39,6 +41,7 @@ _HOMES = {
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
     "Explanation": "plume.explanation",
+    "Ledger": "plume.ledger.ledger",
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",

@@ -8,6 +8,7 @@ import click
 from plume.cli.options import (
     engine_options,
     force_option,
+    ledger_options,
     output_options,
     pipeline_option,
     query_options,
@@ -20,6 +21,7 @@ from plume.cli.options import (
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @query_options
 @output_options
+@ledger_options
 @pipeline_option
 @engine_options
 @quiet_option
