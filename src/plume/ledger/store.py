@@ -183,7 +183,7 @@ def _failure(path: Path, said: str) -> Exception:
             return LedgerError(f"{str(path)!r} cannot be written; are it and its folder writable?")
         case _ if "full" in said or "I/O" in said:
             return ResourceError(
-                f"{str(path)!r} could not be written: the disk is full or failing. Nothing was charged."
+                f"{str(path)!r} could not be written: the disk is full or failing. What it says is still true."
             )
         case _:
             return LedgerDamaged(f"{str(path)!r} is no ledger of Plume, or is damaged.")
