@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plume.version import __version__
 
 if TYPE_CHECKING:
+    from plume.audit.audit import Audit, audit
     from plume.engines.duckdb import DuckDB
     from plume.errors import PlumeError
     from plume.explanation import Explanation
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from plume.running import explain, run
 
 __all__ = [
+    "Audit",
     "Budget",
     "DuckDB",
     "Explanation",
@@ -30,6 +32,7 @@ __all__ = [
     "Query",
     "Release",
     "__version__",
+    "audit",
     "count",
     "explain",
     "run",
@@ -38,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Audit": "plume.audit.audit",
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
     "Explanation": "plume.explanation",
@@ -45,6 +49,7 @@ _HOMES = {
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
+    "audit": "plume.audit.audit",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
     "run": "plume.running",

@@ -16,6 +16,7 @@ PlumeError
 │   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
 ├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
 ├── LedgerDamaged         a ledger that is not what was written
+├── AuditFailed           a query that does not keep its promise on made-up data
 ├── EngineError           the engine failed; its own words are withheld, since they may quote data
 │   └── ResourceError       memory or disk ran out
 └── PlumeBug              cannot happen; please report it
@@ -86,6 +87,10 @@ class BudgetExceeded(PlumeError):  # noqa: N818 - a state, not a fault
 
 class LedgerDamaged(PlumeError):  # noqa: N818 - a state, not a fault
     """A ledger, or a release kept beside it, that is not what was written."""
+
+
+class AuditFailed(PlumeError):  # noqa: N818 - a verdict, not a fault
+    """A query that does not keep its promise on made-up data."""
 
 
 class EngineError(PlumeError):

@@ -105,7 +105,7 @@ class Release:
 
     def write_parquet(self, path: str | Path) -> None:
         """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all."""
-        _write_whole(Path(path), self.write_into)
+        write_whole(Path(path), self.write_into)
 
     def write_into(self, file: Any) -> None:
         """Write the same into a file that is open."""
@@ -117,7 +117,7 @@ class Release:
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front.
         """
-        _write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
+        write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
@@ -168,7 +168,7 @@ def harmless(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _write_whole(path: Path, write: Callable[[Any], None]) -> None:
+def write_whole(path: Path, write: Callable[[Any], None]) -> None:
     """Write beside the target under another name, then rename, so that no reader ever sees half a file."""
     failure = None
     try:

@@ -28,9 +28,10 @@ def options(command: str) -> Iterator[str]:
 
 
 def told(command: str) -> str:
-    """What the page says about a command; `explain` refers to what `run` says about asking."""
-    asking = SECTIONS["run"].partition("Where results go")[0] if command == "explain" else ""
-    return SECTIONS[command] + asking
+    """What the page says about a command; `explain` and `audit` refer to what `run` says about asking, `audit` also about DuckDB."""
+    asking = SECTIONS["run"].partition("Where results go")[0] if command in ("explain", "audit") else ""
+    engine = SECTIONS["run"].partition("How DuckDB works")[2] if command == "audit" else ""
+    return SECTIONS[command] + asking + engine
 
 
 def test_every_command_has_a_section_and_every_section_a_command() -> None:

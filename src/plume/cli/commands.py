@@ -57,6 +57,33 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
 
 
 @click.command()
+@query_options
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to a .json or .txt file."
+)
+@force_option
+@click.option(
+    "--trials",
+    callback=whole_number(4_000, 10**8),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="How many pairs of neighbours to make up.",
+)
+@pipeline_option
+@engine_options
+@quiet_option
+def audit(**options: Any) -> None:
+    """Put a query to the test on made-up neighbours.
+
+    Reads no data and spends nothing. Ends with 1 if a test fails. A pass is no proof: only what was tried was tried.
+    """
+    from plume.cli.auditing import audit_query  # noqa: PLC0415 - imports engines
+
+    audit_query(options)
+
+
+@click.command()
 @click.option(
     "--users", callback=whole_number(1, 10**12), required=True, metavar="N", help="How many to make up, such as 1e6."
 )
