@@ -7,6 +7,7 @@ from dataclasses import replace
 from plume.audit.finding import Answered, Finding
 from plume.audit.made_up import Row, crowd, records, with_private, with_public
 from plume.audit.trial import Trial
+from plume.explanation import Explanation
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
 from plume.mechanisms.users import CountUsers
@@ -54,28 +55,26 @@ def _claims(trial: Trial) -> Finding:
 
 def _changes(trial: Trial, base: list[Row], popular: list[str], what: str) -> list[Finding]:
     """One user more, with many records of each extreme value in many keys, changes no more than noise pays for."""
-    before = trial.exact(base)
-    worst = 0.0
+    before, said, worst = trial.exact(base), trial.explain(), 0.0
     for extreme in _EXTREMES:
         after = trial.exact([*base, *records("u*", popular, extreme, times=_MANY_RECORDS // len(popular))])
-        worst = max(worst, _excess(trial, before, after))
+        worst = max(worst, _excess(said, before, after))
     only_some = trial.exact([*base, *records("u*", popular[:2], 1.0)])
-    worst = max(worst, _excess(trial, before, only_some))
+    worst = max(worst, _excess(said, before, only_some))
     test = f"one user changes no more than noise pays for, keys {what}"
     return [Finding(LAYER, test, worst <= _SLACK, len(_EXTREMES) + 1)]
 
 
-def _excess(trial: Trial, before: Answered, after: Answered) -> float:
+def _excess(said: Explanation, before: Answered, after: Answered) -> float:
     """By how much the change exceeds what each measure's noise pays for: in L1 of Laplace noise, in L2 of Gaussian noise."""
     if before.keys != after.keys:
         return math.inf
-    explanation = trial.explain()
-    parts = {part["part"]: part for part in explanation.record()["spent"]}
+    parts = {part["part"]: part for part in said.record()["spent"]}
     worst = 0.0
-    for position, measure in enumerate(trial.query.measures):
+    for position, measure in enumerate(said.asked.query.measures):
         if not isinstance(measure, _ADDITIVE):
             continue
-        part, noise = parts[measure.name], explanation.noise[position]
+        part, noise = parts[measure.name], said.noise[position]
         changes = [abs(after.values[key][position] - before.values[key][position]) for key in before.keys]
         if "mu" in part:
             worst = max(worst, math.hypot(*changes) / (part["mu"] * noise.standard_deviation))

@@ -5,7 +5,9 @@ Apart from the commands themselves, so that none of them can end with a tracebac
 
 import errno
 import io
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
@@ -67,6 +69,9 @@ def _code_of(error: PlumeError) -> int:
 @click.version_option(__version__, prog_name="plume", message="%(prog)s %(version)s")
 def main() -> None:
     """Differentially private GROUP BY at any scale."""
+    if threading.current_thread() is threading.main_thread():
+        # Whoever asks politely gets the same as Ctrl-C: nothing half-written and nothing left behind.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a letter shows its number; that is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
