@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plume.version import __version__
 
 if TYPE_CHECKING:
-    from plume.audit.audit import Audit, audit
+    from plume.auditing.audit import Audit, audit
     from plume.engines.duckdb import DuckDB
     from plume.errors import PlumeError
     from plume.explanation import Explanation
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Audit": "plume.audit.audit",
+    "Audit": "plume.auditing.audit",
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
     "Explanation": "plume.explanation",
@@ -49,7 +49,7 @@ _HOMES = {
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
-    "audit": "plume.audit.audit",
+    "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
     "run": "plume.running",

@@ -107,6 +107,16 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
     return plant
 
 
+def keep_as_if(kind: type, **changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """Select keys otherwise than what is priced, so that only what is released can tell."""
+    original = kind.keep
+
+    def wrong(self: Any, weights: Any, entropy: Any) -> Any:
+        return original(replace(self, **{name: change(self) for name, change in changes.items()}), weights, entropy)
+
+    return lambda patch: patch.setattr(kind, "keep", wrong)
+
+
 def keep_all(name: str) -> Callable[[Patch], None]:
     """Leave one of the two boundings out."""
     original = steps.keep_few
@@ -258,14 +268,14 @@ MUTANTS: dict[str, Mutant] = {
     "no rows for keys without data": Mutant(missing_keys, query(public_keys=["a"])),
     "a threshold on the exact weight": Mutant(exact_threshold(WeightedGaussian), GAUSSIAN),
     "a threshold on the exact count": Mutant(exact_threshold(LaplaceThreshold), LAPLACE),
-    "a threshold of one less": Mutant(selection_with(threshold=lower(1)), LAPLACE),
+    "a threshold of one less": Mutant(keep_as_if(LaplaceThreshold, threshold=lower(1)), LAPLACE),
     "a threshold of three less": Mutant(selection_with(threshold=lower(3)), LAPLACE),
-    "a weighted threshold of a half less": Mutant(selection_with(threshold=lower(UNIT / 2)), GAUSSIAN),
+    "a weighted threshold of a half less": Mutant(keep_as_if(WeightedGaussian, threshold=lower(UNIT / 2)), GAUSSIAN),
     "delta not split over the keys": Mutant(
         lambda patch: patch.setattr("plume.selection.laplace_threshold._threshold", threshold_of_one_key), LAPLACE
     ),
     "delta doubled": Mutant(doubled_delta, LAPLACE),
-    "selection noise lacks the number of keys": Mutant(selection_with(noise=narrower(4)), LAPLACE),
+    "selection noise lacks the number of keys": Mutant(keep_as_if(LaplaceThreshold, noise=narrower(4)), LAPLACE),
     "every key weighs one unit": Mutant(
         lambda patch: patch.setattr(WeightedGaussian, "weight", lambda self, keys: Literal(UNIT)),  # noqa: ARG005
         GAUSSIAN,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import plume
-from plume.audit.audit import _findings
-from plume.audit.trial import Trial
+from plume.auditing.audit import _findings
+from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.errors import UsageError
 from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, query, unchecked

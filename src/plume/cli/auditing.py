@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from plume.audit.audit import audit
+from plume.auditing.audit import audit
 from plume.cli.asking import make_engine, make_query
 from plume.cli.output import check_target
 from plume.cli.terminal import remarks

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
-from plume.audit.cells import measures, novel_keys, secret_order, shared_keys
-from plume.audit.finding import Finding
-from plume.audit.invariants import invariants
-from plume.audit.noise import noise
-from plume.audit.statistics import ALPHA
-from plume.audit.trial import Trial
+from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
+from plume.auditing.finding import Finding
+from plume.auditing.invariants import invariants
+from plume.auditing.noise import noise
+from plume.auditing.statistics import ALPHA
+from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.errors import UsageError

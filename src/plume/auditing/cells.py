@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from plume.audit.finding import Answered, Finding
-from plume.audit.made_up import Row, crowd, records, with_public
-from plume.audit.statistics import Floats, Seen, is_rarer_than, largest_epsilon_shown
-from plume.audit.trial import Trial
+from plume.auditing.finding import Answered, Finding
+from plume.auditing.made_up import Row, crowd, records, with_public
+from plume.auditing.statistics import Floats, Seen, is_rarer_than, largest_epsilon_shown
+from plume.auditing.trial import Trial
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import delta_of
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.audit.finding import Answered
-from plume.audit.made_up import Row, table
+from plume.auditing.finding import Answered
+from plume.auditing.made_up import Row, table
 from plume.engines.engine import Engine
 from plume.explanation import Explanation
 from plume.query import Query

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from plume.audit.finding import Finding
-from plume.audit.made_up import Row, with_public
-from plume.audit.statistics import ALPHA, Floats, Seen, is_rarer_than, scale_is
-from plume.audit.trial import Trial
+from plume.auditing.finding import Finding
+from plume.auditing.made_up import Row, with_public
+from plume.auditing.statistics import ALPHA, Floats, Seen, is_rarer_than, scale_is
+from plume.auditing.trial import Trial
 
 LAYER = "B"
 _KURTOSES = {"discrete Laplace": 6.2, "rounded Gaussian": 3.1}

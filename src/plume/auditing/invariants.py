@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from plume.audit.finding import Answered, Finding
-from plume.audit.made_up import Row, crowd, records, with_private, with_public
-from plume.audit.trial import Trial
+from plume.auditing.finding import Answered, Finding
+from plume.auditing.made_up import Row, crowd, records, with_private, with_public
+from plume.auditing.trial import Trial
 from plume.explanation import Explanation
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
