@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 from plume.version import __version__
 
 if TYPE_CHECKING:
+    from plume.auditing.audit import Audit, audit
     from plume.engines.duckdb import DuckDB
     from plume.errors import PlumeError
     from plume.explanation import Explanation
+    from plume.ledger.ledger import Ledger
     from plume.mechanisms.count import count
     from plume.mechanisms.histogram import histogram
     from plume.mechanisms.mean import mean
@@ -26,13 +28,16 @@ if TYPE_CHECKING:
     from plume.running import explain, run
 
 __all__ = [
+    "Audit",
     "Budget",
     "DuckDB",
     "Explanation",
+    "Ledger",
     "PlumeError",
     "Query",
     "Release",
     "__version__",
+    "audit",
     "count",
     "explain",
     "histogram",
@@ -50,12 +55,15 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Audit": "plume.auditing.audit",
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
     "Explanation": "plume.explanation",
+    "Ledger": "plume.ledger.ledger",
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
+    "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
     "histogram": "plume.mechanisms.histogram",

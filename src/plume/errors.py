@@ -12,8 +12,11 @@ PlumeError
 │   ├── ColumnTypeError     a column of a type that does not fit its use
 │   ├── SettingError        a setting of an engine
 │   ├── InputError          data that cannot be opened or is of no known kind
-│   └── OutputError         a result that cannot be written
-├── BudgetExceeded        a plan that would spend more than it may
+│   ├── OutputError         a result that cannot be written
+│   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
+├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
+├── LedgerDamaged         a ledger that is not what was written
+├── AuditFailed           a query that does not keep its promise on made-up data
 ├── EngineError           the engine failed; its own words are withheld, since they may quote data
 │   └── ResourceError       memory or disk ran out
 └── PlumeBug              cannot happen; please report it
@@ -74,8 +77,20 @@ class OutputError(UsageError):
     """A result that cannot be written where it was asked for."""
 
 
+class LedgerError(UsageError):
+    """A ledger that is not there, in use, or that knows a release otherwise."""
+
+
 class BudgetExceeded(PlumeError):  # noqa: N818 - a state, not a fault
-    """A plan that would spend more than it may."""
+    """A plan, or a release of a dataset, that would spend more than it may."""
+
+
+class LedgerDamaged(PlumeError):  # noqa: N818 - a state, not a fault
+    """A ledger, or a release kept beside it, that is not what was written."""
+
+
+class AuditFailed(PlumeError):  # noqa: N818 - a verdict, not a fault
+    """A query that does not keep its promise on made-up data."""
 
 
 class EngineError(PlumeError):

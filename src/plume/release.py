@@ -5,7 +5,7 @@ import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,18 @@ _SHOWN_ROWS = 10
 _WIDEST_CELL = 80
 # Spreadsheets run cells that begin so.
 _FORMULA = r"^[=+\-@\t\r]"
+RECORD = b"plume"
+"""Where Parquet files keep the record."""
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Where a release was charged."""
+
+    dataset: str
+    release_id: str
+    head: str
+    """The hash of the ledger's entry that says so; who keeps it can tell an old copy from the ledger."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +48,8 @@ class Release:
     explanation: Explanation
     private: bool
     """False if a test drew the noise from a source that is not secret."""
+    receipt: Receipt | None = None
+    """Where it was charged, if it was."""
 
     @property
     def guarantee(self) -> str:
@@ -54,7 +68,8 @@ class Release:
 
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
-        return {"plume": __version__, "private": self.private, "rows": len(self)} | self.explanation.record()
+        charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
+        return {"plume": __version__, "private": self.private, "rows": len(self)} | charged | self.explanation.record()
 
     def intervals(self, level: float) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.
@@ -120,16 +135,19 @@ class Release:
 
     def write_parquet(self, path: str | Path) -> None:
         """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all."""
-        metadata = (self.rows.schema.metadata or {}) | {b"plume": self.to_json().encode()}
-        rows = self.rows.replace_schema_metadata(metadata)
-        _write_whole(Path(path), lambda file: pyarrow.parquet.write_table(rows, file))
+        write_whole(Path(path), self.write_into)
+
+    def write_into(self, file: Any) -> None:
+        """Write the same into a file that is open."""
+        metadata = (self.rows.schema.metadata or {}) | {RECORD: self.to_json().encode()}
+        pyarrow.parquet.write_table(self.rows.replace_schema_metadata(metadata), file)
 
     def write_csv(self, path: str | Path) -> None:
         """Write the rows as CSV; the file appears whole or not at all.
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front.
         """
-        _write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
+        write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
@@ -185,7 +203,7 @@ def harmless(rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _write_whole(path: Path, write: Callable[[Any], None]) -> None:
+def write_whole(path: Path, write: Callable[[Any], None]) -> None:
     """Write beside the target under another name, then rename, so that no reader ever sees half a file."""
     failure = None
     try:

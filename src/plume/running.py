@@ -8,13 +8,17 @@ import pyarrow as pa
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Session, Table
 from plume.engines.execute import OnStep, execute
-from plume.errors import EngineError, PublicKeysError, SettingError, UsageError
+from plume.errors import EngineError, LedgerError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
-from plume.noise.entropy import Entropy, SystemEntropy
+from plume.ledger.entry import Kind
+from plume.ledger.ledger import Dataset, Ledger
+from plume.ledger.publishing import ChargedDraw, charge_for, publish, released, request_of
+from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
-from plume.plan.types import Kind, Schema
+from plume.plan.types import Kind as ColumnKind
+from plume.plan.types import Schema
 from plume.query import Query
 from plume.release import Release
 from plume.schema import check_schema, described, kinds_expected
@@ -23,12 +27,15 @@ from plume.selection.public_keys import check_public_keys
 _PUBLIC = "public_keys"
 
 
-def run(
+def run(  # noqa: PLR0913 - all of them are the caller's
     query: Query,
     data: Any,
     *,
     engine: Engine | None = None,
     pipeline: str = "plume",
+    ledger: Ledger | Dataset | None = None,
+    dataset: str | None = None,
+    release_id: str | None = None,
     on_step: OnStep | None = None,
 ) -> Release:
     """Answer a query privately.
@@ -36,17 +43,42 @@ def run(
     `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, or anything else that offers
     an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
 
+    With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before data is read;
+    the same `release_id` is charged once and gives the same rows for ever.
+
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
     """
-    return run_with(
-        SystemEntropy(),
-        query,
-        data,
-        engine=engine or DuckDB(),
-        pipeline=pipeline,
-        on_step=on_step or _say_nothing,
-    )
+    engine, on_step = engine or DuckDB(), on_step or _say_nothing
+    charged = _charged_dataset(ledger, dataset, release_id)
+    if charged is None:
+        return run_with(SystemEntropy(), query, data, engine=engine, pipeline=pipeline, on_step=on_step)
+    _refuse_wrong_arguments(query, engine)
+    explanation = explain(query, pipeline=pipeline)
+    named = release_id if release_id is not None else salt(SystemEntropy())
+    with charged.claimed(named, request_of(explanation, charged.name)) as claim:
+        if claim.state == Kind.RELEASED:
+            return released(claim, explanation)
+        draw = ChargedDraw(SystemEntropy(), claim, charge_for(explanation), on_step)
+        release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=draw.on_step)
+        return publish(claim, release, draw)
+
+
+def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | None:
+    match ledger, dataset:
+        case None, None:
+            if release_id is not None:
+                raise UsageError("release_id is given without a ledger; it names a release in one.")
+            return None
+        case Dataset(), None:
+            return ledger
+        case Ledger(), str():
+            return ledger.dataset(dataset)
+        case _:
+            raise LedgerError(
+                f"ledger is a {type(ledger).__name__} and dataset is {dataset!r}; "
+                "give ledger=ledger.dataset('name'), or ledger=plume.Ledger(path) and dataset='name'."
+            )
 
 
 def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:
@@ -55,7 +87,7 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     asked, plan = make_plan(query, pipeline)
     tables = {INPUT: Table(data, kinds_expected(query))}
     if query.public_keys is not None:
-        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
+        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
     with engine.open(tables) as session:
         schema = session.schema(INPUT)
         check_schema(query, schema, source=described(data))

@@ -19,15 +19,19 @@ EXAMPLES = [block.replace("\\\n", " ") for block in re.findall(r"(?s)```sh\n(.*?
 
 
 def options(command: str) -> Iterator[str]:
-    for parameter in main.commands[command].params:
-        if isinstance(parameter, click.Option):
-            yield from (*parameter.opts, *parameter.secondary_opts)
+    """The options of a command, and of the commands below it."""
+    found = main.commands[command]
+    for one in (found, *getattr(found, "commands", {}).values()):
+        for parameter in one.params:
+            if isinstance(parameter, click.Option):
+                yield from (*parameter.opts, *parameter.secondary_opts)
 
 
 def told(command: str) -> str:
-    """What the page says about a command; `explain` refers to what `run` says about asking."""
-    asking = SECTIONS["run"].partition("Where results go")[0] if command == "explain" else ""
-    return SECTIONS[command] + asking
+    """What the page says about a command; `explain` and `audit` refer to what `run` says about asking, `audit` also about DuckDB."""
+    asking = SECTIONS["run"].partition("Where results go")[0] if command in ("explain", "audit") else ""
+    engine = SECTIONS["run"].partition("How DuckDB works")[2] if command == "audit" else ""
+    return SECTIONS[command] + asking + engine
 
 
 def test_every_command_has_a_section_and_every_section_a_command() -> None:
@@ -45,6 +49,11 @@ def test_every_option_is_told(command: str, option: str) -> None:
 def test_every_option_told_is_there(command: str) -> None:
     said = set(re.findall(r"`(--?[a-z][a-z-]*)[ `]", SECTIONS[command]))
     assert said <= set(options(command))
+
+
+@pytest.mark.parametrize("command", main.commands["ledger"].commands)
+def test_every_command_of_the_ledger_is_told(command: str) -> None:
+    assert f"`plume ledger {command} FILE" in SECTIONS["ledger"]
 
 
 def test_the_options_of_the_command_itself_are_told() -> None:

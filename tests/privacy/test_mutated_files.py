@@ -10,6 +10,7 @@ import pytest
 
 import plume
 from entropy import SeededEntropy
+from plume.ledger.store import entries_of
 from questions import asking
 
 CANARY = "alice-7f3a"
@@ -49,10 +50,14 @@ def mutated(text: bytes, seed: int) -> bytes:
 )
 def test_five_hundred_mutated_files_give_a_clean_error_or_an_answer(tmp_path: Path, name: str) -> None:
     text = original(tmp_path, name)
+    ledger = plume.Ledger.create(tmp_path / "ledger")
+    ledger.add_dataset("d", plume.Budget(10**6, 1e-3))
     for seed in range(500):
         (tmp_path / name).write_bytes(mutated(text, seed))
         try:
-            said = str(plume.run(QUERY, tmp_path / name))
+            said = str(plume.run(QUERY, tmp_path / name, ledger=ledger, dataset="d", release_id=f"r{seed}"))
         except plume.PlumeError as error:
             said = "".join(traceback.format_exception(error))
+            # A file that cannot be opened is not charged; one that fails while it is read was, and nothing was drawn.
+            assert [str(entry.kind) for entry in entries_of(ledger.path, f"r{seed}")] in ([], ["reserved"])
         assert CANARY not in said

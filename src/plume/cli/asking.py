@@ -5,6 +5,8 @@ from typing import Any
 
 from plume.cli.measure_text import parse_measure
 from plume.engines.duckdb import DuckDB
+from plume.errors import UsageError
+from plume.ledger.ledger import Dataset, Ledger
 from plume.privacy.budget import Budget
 from plume.query import Query
 
@@ -24,6 +26,17 @@ def make_query(options: Mapping[str, Any]) -> Query:
         noise=options["noise"],
         shares=options["shares"],
     )
+
+
+def find_dataset(options: Mapping[str, Any]) -> Dataset | None:
+    """Find the dataset that is to be charged, if any is."""
+    if options["ledger"] is None:
+        if options["dataset"] is not None or options["release_id"] is not None:
+            raise UsageError("--dataset and --release-id need --ledger, the file they are charged to.")
+        return None
+    if options["dataset"] is None:
+        raise UsageError("--ledger needs --dataset, the name of the dataset to charge.")
+    return Ledger(options["ledger"]).dataset(options["dataset"])
 
 
 def make_engine(options: Mapping[str, Any]) -> DuckDB:

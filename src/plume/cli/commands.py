@@ -8,6 +8,7 @@ import click
 from plume.cli.options import (
     engine_options,
     force_option,
+    ledger_options,
     output_options,
     pipeline_option,
     query_options,
@@ -20,6 +21,7 @@ from plume.cli.options import (
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @query_options
 @output_options
+@ledger_options
 @pipeline_option
 @engine_options
 @quiet_option
@@ -52,6 +54,33 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
 
     explanation = explain_query(make_query(options), pipeline=pipeline)
     click.echo(explanation.sql(sql) if sql else str(explanation))
+
+
+@click.command()
+@query_options
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to a .json or .txt file."
+)
+@force_option
+@click.option(
+    "--trials",
+    callback=whole_number(4_000, 10**8),
+    default=100_000,
+    show_default=True,
+    metavar="N",
+    help="How many pairs of neighbours to make up.",
+)
+@pipeline_option
+@engine_options
+@quiet_option
+def audit(**options: Any) -> None:
+    """Put a query to the test on made-up neighbours.
+
+    Reads no data and spends nothing. Ends with 1 if a test fails. A pass is no proof: only what was tried was tried.
+    """
+    from plume.cli.auditing import audit_query  # noqa: PLC0415 - imports engines
+
+    audit_query(options)
 
 
 @click.command()

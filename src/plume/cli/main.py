@@ -5,12 +5,15 @@ Apart from the commands themselves, so that none of them can end with a tracebac
 
 import errno
 import io
+import signal
 import sys
+import threading
 from typing import Any
 
 import click
 
-from plume.cli.commands import demo, explain, run, synth
+from plume.cli.commands import audit, demo, explain, run, synth
+from plume.cli.ledger import ledger
 from plume.errors import BudgetExceeded, PlumeError, UsageError, printable
 from plume.version import __version__
 
@@ -59,13 +62,16 @@ def _code_of(error: PlumeError) -> int:
 
 @click.group(
     cls=_Commands,
-    commands=[run, explain, synth, demo],
+    commands=[run, explain, ledger, audit, synth, demo],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 2 wrong use, 3 the budget does not allow it, 130 interrupted, 1 anything else.",
 )
 @click.version_option(__version__, prog_name="plume", message="%(prog)s %(version)s")
 def main() -> None:
     """Differentially private GROUP BY at any scale."""
+    if threading.current_thread() is threading.main_thread():
+        # Whoever asks politely gets the same as Ctrl-C: nothing half-written and nothing left behind.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a letter shows its number; that is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -98,6 +98,12 @@ output_options = _together(
     force_option,
 )
 
+ledger_options = _together(
+    click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
+    click.option("--dataset", metavar="NAME", help="Which one."),
+    click.option("--release-id", metavar="ID", help="The same id is charged once and gives the same rows for ever."),
+)
+
 pipeline_option = click.option(
     "--pipeline",
     type=click.Choice(["plume", "naive", "runtime_optimized"]),

@@ -13,7 +13,7 @@ import pyarrow.csv
 from plume.cli.terminal import Say
 from plume.engines.files import find_files
 from plume.errors import OutputError, printable
-from plume.release import Release, _write_whole, harmless, show
+from plume.release import Release, harmless, show, write_whole
 
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
 ROWS_ENDINGS = tuple(_WRITERS)
@@ -48,7 +48,7 @@ def write_rows(release: Release, path: Path) -> None:
 
 def write_record(release: Release, path: Path) -> None:
     """Write what was asked and spent."""
-    _write_whole(path, lambda file: file.write(f"{release.to_json()}\n".encode()))
+    write_whole(path, lambda file: file.write(f"{release.to_json()}\n".encode()))
 
 
 def print_rows(release: Release, layout: str | None, say: Say) -> None:

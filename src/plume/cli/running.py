@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plume.cli.asking import make_engine, make_query
+from plume.cli.asking import find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
     ROWS_ENDINGS,
@@ -22,15 +22,26 @@ from plume.running import run
 
 def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
-    query, engine = make_query(options), make_engine(options)
+    query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options)
     with show_stages(quiet=options["quiet"]) as on_step:
-        release = run(query, list(options["files"]), engine=engine, pipeline=options["pipeline"], on_step=on_step)
+        release = run(
+            query,
+            list(options["files"]),
+            engine=engine,
+            pipeline=options["pipeline"],
+            ledger=dataset,
+            release_id=options["release_id"],
+            on_step=on_step,
+        )
     say = remarks(quiet=options["quiet"])
     _deliver(release, options, say)
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
     say(f"noise (standard deviation): {noise}")
+    if release.receipt is not None:
+        receipt = release.receipt
+        say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
 
 
 def _check_targets(options: Mapping[str, Any]) -> None:

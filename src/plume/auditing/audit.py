@@ -1,0 +1,120 @@
+"""`plume.audit`: a query put to the test, and the report of it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+
+from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
+from plume.auditing.finding import Finding
+from plume.auditing.invariants import invariants
+from plume.auditing.noise import noise
+from plume.auditing.statistics import ALPHA
+from plume.auditing.trial import Trial
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Engine
+from plume.errors import UsageError
+from plume.privacy.budget import Budget
+from plume.query import Query
+from plume.version import __version__
+
+_TRIALS = 100_000
+_NOISES = {"discrete Laplace": "laplace", "rounded Gaussian": "gaussian"}
+_LEAST_TRIALS = 4_000
+_MOST_KEYS = 64
+# Where mistakes in the same code are loud: a small bug in a small delta is beyond any number of trials.
+_LOUD_EPSILON, _LOUD_DELTA, _LOUD_KEYS = 4.0, 0.05, 4
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """What an audit found. Red is a bug; green is no proof, since only what was tried was tried."""
+
+    query: str
+    pipeline: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every test passed."""
+        return all(finding.passed for finding in self.findings)
+
+    def record(self) -> dict[str, object]:
+        """Give the report as plain values."""
+        return {
+            "plume": __version__,
+            "query": self.query,
+            "pipeline": self.pipeline,
+            "passed": self.passed,
+            "false_alarm_per_test": 2 * ALPHA,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def to_json(self) -> str:
+        """Give the report as JSON, to be kept."""
+        return json.dumps(self.record(), indent=2)
+
+    def __str__(self) -> str:
+        head = f"{'verdict':7}  {'layer':5}  {'claimed':>8}  {'found':>8}  {'trials':>8}  test"
+        lines = [_line(finding) for finding in self.findings]
+        failed = sum(not finding.passed for finding in self.findings)
+        verdict = (
+            f"{failed} of {len(self.findings)} tests failed" if failed else f"all {len(self.findings)} tests passed"
+        )
+        return "\n".join([self.query, f"pipeline {self.pipeline}", head, *lines, verdict])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _line(finding: Finding) -> str:
+    claimed, found = ("" if number is None else f"{number:.4g}" for number in (finding.claimed, finding.found))
+    verdict = "pass" if finding.passed else "FAIL"
+    return f"{verdict:7}  {finding.layer:5}  {claimed:>8}  {found:>8}  {finding.trials:>8}  {finding.test}"
+
+
+def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume", trials: int = _TRIALS) -> Audit:
+    """Put a query to the test on made-up neighbouring data: nobody's data is read and no budget spent.
+
+    Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than epsilon
+    and delta allow, D what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
+    """
+    if not isinstance(query, Query):
+        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
+        raise UsageError(f"trials is {trials!r}; it must be a whole number of at least {_LEAST_TRIALS}.")
+    trial = Trial(query, engine or DuckDB(), pipeline)
+    return Audit(_described(query), pipeline, tuple(_findings(trial, trials)))
+
+
+def _findings(trial: Trial, trials: int) -> Iterator[Finding]:
+    asked = replace(trial, query=_pinned(trial))
+    yield from invariants(asked)
+    yield from noise(asked, trials)
+    yield from secret_order(asked)
+    for name, regime in {"as asked": asked, "loud": replace(asked, query=_loud(asked.query))}.items():
+        tests = [*measures(regime, trials)]
+        if trial.query.public_keys is None:
+            tests += [*novel_keys(regime, trials), *shared_keys(regime, 4 * trials)]
+        yield from (replace(finding, test=f"{finding.test}, {name}") for finding in tests)
+
+
+def _pinned(trial: Trial) -> Query:
+    """Ask for the noise that the query gets, since the same query about known keys might get another; and for not too many keys."""
+    kinds = {noise.kind for noise in trial.explain().noise}
+    chosen = _NOISES[kinds.pop()] if len(kinds) == 1 and kinds <= _NOISES.keys() else trial.query.noise
+    keys = min(trial.query.max_keys_per_user, _MOST_KEYS)
+    return replace(trial.query, noise=chosen, max_keys_per_user=keys)
+
+
+def _loud(query: Query) -> Query:
+    delta = _LOUD_DELTA if query.budget.delta else 0.0
+    keys = min(query.max_keys_per_user, _LOUD_KEYS)
+    return replace(query, budget=Budget(_LOUD_EPSILON, delta), max_keys_per_user=keys)
+
+
+def _described(query: Query) -> str:
+    measures = ", ".join(f"{type(measure).__name__} {measure.name}" for measure in query.measures)
+    return (
+        f"{measures} per {', '.join(query.keys)}, {query.max_keys_per_user} keys per {query.user}, "
+        f"epsilon {query.budget.epsilon:g}, delta {query.budget.delta:g}"
+    )

@@ -1,0 +1,65 @@
+"""Runs for an audit: real ones, with the system's randomness, and noise-free ones, which say NOT PRIVATE and see made-up data only."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plume.auditing.finding import Answered
+from plume.auditing.made_up import Row, table
+from plume.engines.engine import Engine
+from plume.explanation import Explanation
+from plume.query import Query
+from plume.release import Release
+from plume.running import explain, run, run_with
+
+_MIDDLE_WORD = 2**63
+
+
+class NoEntropy:
+    """The same word for ever, which makes all noise zero."""
+
+    private = False
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """Return the word so many times."""
+        return np.full(size, _MIDDLE_WORD, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A query, and how it is run."""
+
+    query: Query
+    engine: Engine
+    pipeline: str
+
+    def explain(self) -> Explanation:
+        """Say what the query claims."""
+        return explain(self.query, pipeline=self.pipeline)
+
+    def release(self, rows: Iterable[Row]) -> Answered:
+        """Release made-up rows with real noise."""
+        return self._answered(run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline))
+
+    def exact(self, rows: Iterable[Row]) -> Answered:
+        """Release made-up rows without noise."""
+        return self._answered(
+            run_with(
+                NoEntropy(),
+                self.query,
+                table(self.query, rows),
+                engine=self.engine,
+                pipeline=self.pipeline,
+                on_step=lambda _: None,
+            )
+        )
+
+    def _answered(self, release: Release) -> Answered:
+        rows: pa.Table = release.to_arrow()
+        keys = tuple(rows.column(self.query.keys[0]).to_pylist())
+        columns = [rows.column(measure.name).to_pylist() for measure in self.query.measures]
+        values = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
+        return Answered(dict(zip(keys, values, strict=True)), keys)

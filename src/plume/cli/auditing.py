@@ -1,0 +1,36 @@
+"""`plume audit`: a query put to the test on made-up data."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plume.auditing.audit import audit
+from plume.cli.asking import make_engine, make_query
+from plume.cli.output import check_target
+from plume.cli.terminal import remarks
+from plume.errors import AuditFailed
+from plume.release import write_whole
+
+_ENDINGS = (".json", ".txt")
+
+
+def audit_query(options: Mapping[str, Any]) -> None:
+    """Print the report, or write it; fail if any test did."""
+    query, out = make_query(options), options["out"]
+    if out is not None:
+        check_target(out, _ENDINGS, force=options["force"])
+    report = audit(query, engine=make_engine(options), pipeline=options["pipeline"], trials=options["trials"])
+    text = report.to_json() if out is not None and out.suffix.lower() == ".json" else str(report)
+    _deliver(text, out, options)
+    if not report.passed:
+        raise AuditFailed("the audit found a privacy bug; please report it as SECURITY.md says, with this report.")
+
+
+def _deliver(text: str, out: Path | None, options: Mapping[str, Any]) -> None:
+    if out is None:
+        click.echo(text)
+        return
+    write_whole(out, lambda file: file.write(f"{text}\n".encode()))
+    remarks(quiet=options["quiet"])(f"report written to {out}")

@@ -1,0 +1,1 @@
+"""What was spent on each dataset, on disk: charged before data is read, through crashes and races."""

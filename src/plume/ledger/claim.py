@@ -1,0 +1,161 @@
+"""One release on its way through a ledger: reserved, drawn once, staged, released. Each step is on disk before the next begins.
+
+    reserved ─ drawing ─ staged ─ released
+       │          └ lost: noise was drawn and nobody may see it
+       └ abandoned
+
+Whatever was reserved stays spent, since a refund would tell that a run failed, and why may depend on the data.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from plume.errors import BudgetExceeded, LedgerDamaged, LedgerError
+from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
+from plume.ledger.composition import Total, least_total, total
+from plume.ledger.entry import Entry, Kind
+from plume.ledger.shelf import Shelf, hash_of_bytes
+from plume.ledger.store import Refused, append, entries_of, read_entries
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A release that this process, and no other, may work on."""
+
+    path: Path
+    shelf: Shelf
+    dataset: str
+    release_id: str
+    request: str
+    """A hash of what is asked: the same id never stands for two questions."""
+
+    @property
+    def state(self) -> Kind | None:
+        """How far the release is, as the ledger has it."""
+        found = self._entries()
+        return found[-1].kind if found else None
+
+    def reserve(self, charge: Charge) -> None:
+        """Charge the dataset, once; a release that is reserved already is not charged again."""
+        if self.state is None:
+            reserve(self.path, self.dataset, self.release_id, request=self.request, charge=charge)
+
+    def begin_drawing(self) -> Entry:
+        """Write down that noise is drawn from here on: from now on a crash loses the release."""
+        return self._append(Kind.DRAWING, {})
+
+    def stage(self, content: bytes) -> None:
+        """Write the release down where nobody sees it yet."""
+        self._append(Kind.STAGED, {"sha256": self.shelf.stage(self.release_id, content)})
+
+    def publish(self) -> None:
+        """Let everybody see it; again after a crash, if need be."""
+        if self.shelf.staged(self.release_id).exists():
+            self.shelf.publish(self.release_id)
+        self.read()
+        self._append(Kind.RELEASED, {})
+
+    def read(self) -> bytes:
+        """Give the bytes that were released, the same ones for ever."""
+        expected = next(entry.content["sha256"] for entry in self._entries() if entry.kind == Kind.STAGED)
+        released = self.shelf.released(self.release_id)
+        content = released.read_bytes() if released.exists() else b""
+        if hash_of_bytes(content) != expected:
+            raise LedgerDamaged(
+                f"the file of release {self.release_id!r} is missing or was changed; put it back from a copy."
+            )
+        return content
+
+    def recover(self) -> Kind | None:
+        """Bring a release that a crash left behind to where it belongs; doing it twice is doing it once."""
+        match self.state:
+            case Kind.DRAWING:
+                self.shelf.drop_stage(self.release_id)
+                self._append(Kind.LOST, {})
+            case Kind.STAGED:
+                self.publish()
+        return self.state
+
+    def abandon(self) -> None:
+        """Give a reserved release up for good; what it cost stays spent."""
+        if self.recover() != Kind.RESERVED:
+            raise LedgerError(f"release {self.release_id!r} is {self.state}; only a reserved one can be abandoned.")
+        self._append(Kind.ABANDONED, {})
+
+    def _entries(self) -> tuple[Entry, ...]:
+        return entries_of(self.path, self.release_id)
+
+    def _append(self, kind: Kind, content: dict[str, str]) -> Entry:
+        return append(self.path, kind, self.dataset, self.release_id, content)
+
+
+def claim_of(path: Path, shelf: Shelf, reservation: Entry) -> Claim:
+    """Look at a release as the process does that claims it."""
+    return Claim(path, shelf, reservation.dataset, str(reservation.release_id), reservation.content["request"])
+
+
+@contextmanager
+def claimed(path: Path, shelf: Shelf, dataset: str, release_id: str, request: str) -> Iterator[Claim]:
+    """Claim a release for this process, and recover it if a crash left it behind."""
+    with shelf.lock(release_id):
+        claim = Claim(path, shelf, dataset, release_id, request)
+        _refuse_another_question(entries_of(path, release_id), claim)
+        if claim.recover() in (Kind.LOST, Kind.ABANDONED):
+            raise LedgerError(
+                f"release {release_id!r} is {claim.state}: its budget is spent and nothing of it was or will be shown; "
+                "use another release_id, which is charged anew."
+            )
+        yield claim
+
+
+def _refuse_another_question(entries: tuple[Entry, ...], claim: Claim) -> None:
+    if entries and (entries[0].dataset, entries[0].content["request"]) != (claim.dataset, claim.request):
+        raise LedgerError(
+            f"release_id {claim.release_id!r} was used for another query, dataset or version of Plume; choose another one."
+        )
+
+
+def reserve(path: Path, dataset: str, release_id: str, *, request: str, charge: Charge) -> Entry:
+    """Charge a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
+    while True:
+        limit, charges = account(read_entries(path), dataset)
+        after = total([*charges, charge], limit)
+        if not after.within(limit):
+            raise BudgetExceeded(_refusal(dataset, charge, limit, charges))
+        content = asdict(charge) | {
+            "request": request,
+            "total_epsilon": after.epsilon,
+            "total_delta": after.delta,
+            "charges_before": len(charges),
+        }
+        try:
+            return append(path, Kind.RESERVED, dataset, release_id, content)
+        except Refused:
+            if len(account(read_entries(path), dataset)[1]) == len(charges):
+                raise
+
+
+def account(entries: tuple[Entry, ...], dataset: str) -> tuple[Limit, list[Charge]]:
+    """Give the limit of a dataset, and what was charged to it."""
+    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == Kind.DATASET}
+    if dataset not in limits:
+        known = ", ".join(map(repr, limits)) or "none yet"
+        raise LedgerError(f"the ledger has no dataset {dataset!r}; it has {known}.")
+    return limits[dataset], [
+        entry.charge for entry in entries if entry.kind == Kind.RESERVED and entry.dataset == dataset
+    ]
+
+
+def _refusal(dataset: str, charge: Charge, limit: Limit, charges: list[Charge]) -> str:
+    spent = least_total(charges, limit)
+    added = sum(charge.delta for charge in charges)
+    needed = amount(Total(charge.epsilon, charge.delta))
+    left = amount(Total(limit.epsilon - spent.epsilon, max(limit.delta - added, 0)))
+    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}."
+
+
+def amount(units: Total) -> str:
+    """Write units as people do."""
+    return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"

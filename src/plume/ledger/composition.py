@@ -1,0 +1,125 @@
+"""What several releases of one dataset cost together: never more than their sum, and less where their noise composes well.
+
+Gaussian releases alone are composed in closed form, everything else by dp-accounting, which is imported only then.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
+from plume.privacy.gaussian import delta_of
+
+# Finer is slower; losses are rounded up to it, so a coarser grid costs budget and never privacy (algorithms 8.27).
+_GRID = 1e-4
+_COARSEST_GRID_STEPS = 10**6
+# Above the errors of the floating-point numbers that composition is computed in.
+_SAFETY = 1 + 1e-9
+
+
+@dataclass(frozen=True)
+class Total:
+    """What was spent, in units: `epsilon` at `delta`."""
+
+    epsilon: int
+    delta: int
+
+    def within(self, limit: Limit) -> bool:
+        """Tell whether a limit allows it."""
+        return self.epsilon <= limit.epsilon and self.delta <= limit.delta
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Charges taken apart: how often each epsilon was spent, one mu for all Gaussian noise, one delta."""
+
+    epsilons: Counter[int]
+    mu: float
+    delta: int
+
+
+def total(charges: Sequence[Charge], limit: Limit) -> Total:
+    """Compose charges until a way is found that the limit allows; if none is, the one that comes closest.
+
+    Guarantee: all these releases together are (epsilon, delta)-differentially private. docs/guarantees/ledger.md.
+    """
+    tried = []
+    for spent in _ways(charges, limit):
+        if spent.within(limit):
+            return spent
+        tried.append(spent)
+    return min(tried, key=lambda spent: spent.epsilon)
+
+
+def least_total(charges: Sequence[Charge], limit: Limit) -> Total:
+    """Compose charges in every way, and take the one that shows the least epsilon within the limit's delta."""
+    return min(_ways(charges, limit), key=lambda spent: (not spent.within(limit), spent.epsilon))
+
+
+def _ways(charges: Sequence[Charge], limit: Limit) -> Iterator[Total]:
+    """Add charges up, then compose them by their parts and as wholes; the cheapest way first."""
+    yield _sum(charges)
+    # Nothing composes to less than its sum if it is alone, or if there is no delta to spare.
+    if len(charges) > 1 and limit.delta:
+        for stated in (_by_parts(charges), _as_wholes(charges)):
+            epsilon = _epsilon(stated, limit)
+            if epsilon is not None:
+                yield Total(epsilon, limit.delta)
+
+
+def _sum(charges: Sequence[Charge]) -> Total:
+    return Total(sum(charge.epsilon for charge in charges), sum(charge.delta for charge in charges))
+
+
+def _as_wholes(charges: Sequence[Charge]) -> _Parts:
+    return _Parts(Counter(charge.epsilon for charge in charges), 0.0, sum(charge.delta for charge in charges))
+
+
+def _by_parts(charges: Sequence[Charge]) -> _Parts:
+    return _Parts(
+        Counter(charge.pure for charge in charges if charge.pure),
+        math.sqrt(math.fsum((charge.mu / EPSILONS) ** 2 for charge in charges)),
+        sum(charge.passing for charge in charges),
+    )
+
+
+def _epsilon(parts: _Parts, limit: Limit) -> int | None:
+    """Find the epsilon at the limit's delta, or nothing if the chance of showing something is above that by itself."""
+    left = (limit.delta - parts.delta) / DELTAS
+    if left <= 0:
+        return None
+    epsilon = _of_gaussian(parts.mu, left) if not parts.epsilons else _of_mixture(parts, left)
+    return math.ceil(epsilon * _SAFETY * EPSILONS) if math.isfinite(epsilon) else None
+
+
+def _of_gaussian(mu: float, delta: float) -> float:
+    return _smallest(lambda epsilon: float(delta_of(mu, epsilon)) <= delta)
+
+
+def _of_mixture(parts: _Parts, delta: float) -> float:
+    from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 - takes seconds, and few need it
+
+    largest = max(parts.epsilons) / EPSILONS
+    settings = {"value_discretization_interval": max(_GRID, largest / _COARSEST_GRID_STEPS)}
+    composed = privacy_loss_distribution.identity(**settings)
+    for epsilon, times in parts.epsilons.items():
+        pure = common.DifferentialPrivacyParameters(epsilon / EPSILONS, 0)
+        one = privacy_loss_distribution.from_privacy_parameters(pure, **settings)
+        composed = composed.compose(one.self_compose(times))
+    if parts.mu:
+        composed = composed.compose(privacy_loss_distribution.from_gaussian_mechanism(1 / parts.mu, **settings))
+    return float(composed.get_epsilon_for_delta(delta))
+
+
+def _smallest(holds: Callable[[float], bool]) -> float:
+    """Bisect for the smallest epsilon from which on a property holds."""
+    low, high = 0.0, 1.0
+    while not holds(high):
+        low, high = high, 2 * high
+        if high > EPSILONS:
+            return math.inf
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

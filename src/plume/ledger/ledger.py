@@ -1,0 +1,151 @@
+"""`plume.Ledger`: datasets with a total budget, and what was spent of it."""
+
+import re
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from plume.errors import BudgetError, LedgerError
+from plume.ledger import verification
+from plume.ledger.charge import DELTAS, EPSILONS, limit_of
+from plume.ledger.claim import Claim, account, claim_of, claimed
+from plume.ledger.composition import least_total
+from plume.ledger.entry import BEGINNING, Entry, Kind
+from plume.ledger.shelf import Shelf
+from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
+from plume.privacy.budget import Budget
+from plume.privacy.cost import Spent
+
+_RELEASE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A file that knows the budgets of datasets and every release charged to them.
+
+    Guarantee: no crash, retry or race releases more noise draws than were charged, and no dataset is charged more than its budget.
+    docs/guarantees/ledger.md.
+    """
+
+    path: Path
+
+    def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, str | Path) or "\0" in str(path):
+            raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
+        object.__setattr__(self, "path", Path(path))
+        refuse_what_is_no_ledger(self.path)
+
+    @classmethod
+    def create(cls, path: str | Path) -> Self:
+        """Make an empty ledger where there is none."""
+        if not isinstance(path, str | Path) or "\0" in str(path):
+            raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
+        create_file(Path(path))
+        return cls(path)
+
+    def add_dataset(self, name: str, budget: Budget) -> "Dataset":
+        """Give a dataset a budget, once and for all."""
+        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+            raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
+        if not isinstance(budget, Budget):
+            raise BudgetError(f"budget is {budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+        limit = limit_of(budget)
+        if name in self.datasets():
+            raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
+        append(self.path, Kind.DATASET, name, None, {"epsilon": limit.epsilon, "delta": limit.delta})
+        return Dataset(self, name)
+
+    def dataset(self, name: str) -> "Dataset":
+        """Give the dataset of that name, to be charged for a run."""
+        account(read_entries(self.path), name)
+        return Dataset(self, name)
+
+    def datasets(self) -> tuple[str, ...]:
+        """Name all datasets."""
+        return tuple(entry.dataset for entry in self.history() if entry.kind == Kind.DATASET)
+
+    def history(self) -> tuple[Entry, ...]:
+        """Give everything that happened, in order."""
+        return read_entries(self.path)
+
+    @property
+    def head(self) -> str:
+        """The hash of the last entry; who remembers it can tell an old copy from the ledger."""
+        entries = self.history()
+        return entries[-1].hash if entries else BEGINNING
+
+    def verify(self, head: str | None = None) -> str:
+        """Check everything that can be checked, also that a remembered head is in the ledger; return the head of now."""
+        return verification.verify(self.path, self.shelf, head)
+
+    def recover(self) -> dict[str, str]:
+        """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are let be."""
+        verification.refuse_broken_chain(self.history())
+        return {release_id: self._recover(release_id) for release_id in self.unfinished()}
+
+    def unfinished(self) -> dict[str, str]:
+        """Name the releases that were begun and neither finished nor given up, each with its state."""
+        return {release_id: str(kind) for release_id, kind in verification.unfinished(self.history()).items()}
+
+    def _recover(self, release_id: str) -> str:
+        with self.shelf.lock_if_free(release_id) as held:
+            return str(self._claim(release_id).recover()) if held else "being made by another process"
+
+    def abandon(self, release_id: str) -> None:
+        """Give up a release that was reserved and never drawn; what it cost stays spent."""
+        check_release_id(release_id)
+        with self.shelf.lock(release_id):
+            self._claim(release_id).abandon()
+
+    def _claim(self, release_id: str) -> Claim:
+        entries = entries_of(self.path, release_id)
+        if not entries:
+            raise LedgerError(f"the ledger has no release {release_id!r}.")
+        return claim_of(self.path, self.shelf, entries[0])
+
+    @property
+    def shelf(self) -> Shelf:
+        """Where released rows are kept: the folder `<ledger>.releases`."""
+        return Shelf(self.path.with_name(f"{self.path.name}.releases"))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset of a ledger."""
+
+    ledger: Ledger
+    name: str
+
+    @property
+    def budget(self) -> Budget:
+        """The most all releases may spend together."""
+        limit, _ = account(self.ledger.history(), self.name)
+        return Budget(limit.epsilon / EPSILONS, limit.delta / DELTAS)
+
+    @property
+    def spent(self) -> Spent:
+        """What was spent so far: an epsilon, and the delta it holds at."""
+        limit, charges = account(self.ledger.history(), self.name)
+        spent = least_total(charges, limit)
+        return Spent(spent.epsilon / EPSILONS, spent.delta / DELTAS)
+
+    @property
+    def left(self) -> float:
+        """How much epsilon is left, at the budget's delta."""
+        limit, charges = account(self.ledger.history(), self.name)
+        return max(limit.epsilon - least_total(charges, limit).epsilon, 0) / EPSILONS
+
+    def claimed(self, release_id: str, request: str) -> AbstractContextManager[Claim]:
+        """Claim a release for this process."""
+        check_release_id(release_id)
+        return claimed(self.ledger.path, self.ledger.shelf, self.name, release_id, request)
+
+
+def check_release_id(release_id: Any) -> None:
+    """Refuse an id that could be anything but the name of a file."""
+    if not isinstance(release_id, str) or not _RELEASE_ID.fullmatch(release_id):
+        raise LedgerError(
+            f"release_id is {release_id!r}; it must be 1 to 64 letters without accents, digits, hyphens or underscores."
+        )

@@ -1,0 +1,122 @@
+"""Where a run and a ledger meet: charged when the first step starts, marked when the first noise is drawn, seen when all is written."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from plume.errors import OutputError
+from plume.explanation import Explanation
+from plume.ledger.charge import Charge, charge_of
+from plume.ledger.claim import Claim
+from plume.ledger.entry import Entry
+from plume.noise.entropy import Entropy
+from plume.plan.analysis import costs
+from plume.release import RECORD, Receipt, Release
+from plume.version import __version__
+
+OnStep = Callable[[str], None]
+
+
+class ChargedDraw:
+    """The randomness and the progress of one run, watched by its claim.
+
+    A run calls `on_step` before it touches rows, so there the charge is made; drawing begins with the first random word after that.
+    """
+
+    def __init__(self, entropy: Entropy, claim: Claim, charge: Charge, on_step: OnStep) -> None:
+        self._entropy, self._claim, self._charge, self._tell = entropy, claim, charge, on_step
+        self._reserved = False
+        self._drawing: Entry | None = None
+
+    @property
+    def private(self) -> bool:
+        """As private as the source behind it."""
+        return self._entropy.private
+
+    def on_step(self, step: str) -> None:
+        """Reserve before the first step."""
+        if not self._reserved:
+            self._claim.reserve(self._charge)
+            self._reserved = True
+        self._tell(step)
+
+    def words(self, size: int) -> NDArray[np.uint64]:
+        """Mark the release as being drawn before its first noise; the secret order of keys, drawn before any step, is none."""
+        if size and self._reserved:
+            self.begin_drawing()
+        return self._entropy.words(size)
+
+    def begin_drawing(self) -> Entry:
+        """Mark the release, once."""
+        self._drawing = self._drawing or self._claim.begin_drawing()
+        return self._drawing
+
+
+def publish(claim: Claim, release: Release, draw: ChargedDraw) -> Release:
+    """Write a release down for good, then hand it over as everybody will read it."""
+    drawn = draw.begin_drawing()
+    receipt = Receipt(claim.dataset, claim.release_id, drawn.hash)
+    claim.stage(_bytes(replace(release, receipt=receipt)))
+    claim.publish()
+    return released(claim, release.explanation)
+
+
+def released(claim: Claim, explanation: Explanation) -> Release:
+    """Read a release back, the same bytes each time."""
+    rows = pyarrow.parquet.read_table(pa.BufferReader(claim.read()))
+    metadata = dict(rows.schema.metadata)
+    record = json.loads(metadata.pop(RECORD))
+    receipt = Receipt(**record["ledger"])
+    return Release(
+        rows.replace_schema_metadata(metadata or None), explanation, private=record["private"], receipt=receipt
+    )
+
+
+def _bytes(release: Release) -> bytes:
+    sink, held = io.BytesIO(), False
+    with suppress(pa.ArrowException):
+        release.write_into(sink)
+        held = True
+    if not held:
+        raise OutputError("Parquet cannot hold one of the key columns, so a ledger cannot keep this release.")
+    return sink.getvalue()
+
+
+def charge_for(explanation: Explanation) -> Charge:
+    """Price what an explanation says will be drawn."""
+    return charge_of(costs(explanation.plan), explanation.spent, explanation.asked.query.budget)
+
+
+def request_of(explanation: Explanation, dataset: str) -> str:
+    """Hash all that decides what is asked: the query and its noise, the plan, the dataset, and the version of the code."""
+    query = explanation.asked.query
+    asked = {
+        "plume": __version__,
+        "dataset": dataset,
+        "record": explanation.record(),
+        "measures": [repr(measure) for measure in query.measures],
+        "plan": explanation.sql(),
+        "public_keys": _digest(query.public_keys),
+    }
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(public_keys: pa.Table | Path | None) -> str | None:
+    if public_keys is None:
+        return None
+    digest = hashlib.sha256()
+    if isinstance(public_keys, Path):
+        with suppress(OSError):  # a file that is not there is refused when it is read
+            digest.update(public_keys.read_bytes())
+    else:
+        digest.update(repr(public_keys.to_pylist()).encode())
+    return digest.hexdigest()

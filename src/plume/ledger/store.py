@@ -1,0 +1,216 @@
+"""Entries in one SQLite file. A connection lives for one operation only, so that no fork and no crash ever inherits an open one."""
+
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
+from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, written
+
+# "plum" in ASCII: tells our files from other SQLite files.
+_APPLICATION = 0x706C756D
+_VERSION = 1
+_WAIT_SECONDS = 30
+# SQLite's locks cannot be relied on there.
+_NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse")
+_COLUMNS = "number, kind, dataset, release_id, at, content, previous, hash"
+
+_Result = TypeVar("_Result")
+
+
+def create_file(path: Path) -> None:
+    """Make an empty ledger; the file appears whole or not at all, and never takes the place of another."""
+    _refuse_network(path)
+    failure: str | None = None
+    try:
+        _create_beside(path)
+    except FileExistsError:
+        failure = f"{str(path)!r} exists already; give another name."
+    except (OSError, sqlite3.Error):
+        failure = f"{str(path)!r} could not be made; is its folder there, writable, and is there room?"
+    if failure:
+        raise LedgerError(failure)
+
+
+def _create_beside(path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
+        made = Path(folder) / "ledger"
+        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        connection = _connect(made)
+        connection.executescript(
+            f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}; BEGIN; {_schema()} COMMIT;"
+        )
+        connection.close()
+        os.link(made, path)
+    sync_folder(path.parent)
+
+
+def _schema() -> str:
+    return (files("plume.ledger") / "schema.sql").read_text(encoding="utf-8")
+
+
+def refuse_what_is_no_ledger(path: Path) -> None:
+    """Refuse a path without a ledger this version can read; a ledger is never made by the way."""
+    if not path.is_file():
+        raise LedgerError(f"no ledger {str(path)!r}; make one with plume.Ledger.create or `plume ledger create`.")
+    _refuse_network(path)
+    found = _reading(
+        path, lambda connection: (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
+    )
+    if found[0] != _APPLICATION:
+        raise LedgerError(f"{str(path)!r} is no ledger of Plume.")
+    if found[1] != _VERSION:
+        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {_VERSION}.")
+
+
+def read_entries(path: Path) -> tuple[Entry, ...]:
+    """Read all entries in their order."""
+    return _reading(path, lambda connection: _select(connection, "ORDER BY number"))
+
+
+def entries_of(path: Path, release_id: str) -> tuple[Entry, ...]:
+    """Read the entries of one release in their order."""
+    return _reading(path, lambda connection: _select(connection, "WHERE release_id = ? ORDER BY number", release_id))
+
+
+def is_intact(path: Path) -> bool:
+    """Ask SQLite whether the file is whole."""
+    found: list[tuple[str]] = _reading(path, lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
+    return found == [("ok",)]
+
+
+def append(path: Path, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, Any]) -> Entry:
+    """Add one entry, on disk when this returns."""
+
+    def add(connection: sqlite3.Connection) -> Entry:
+        last = _select(connection, "ORDER BY number DESC LIMIT 1")
+        number, previous = (last[0].number + 1, last[0].hash) if last else (1, BEGINNING)
+        at = datetime.now(UTC).isoformat(timespec="milliseconds")
+        entry = Entry(number, kind, dataset, release_id, at, content, previous)
+        entry = replace(entry, hash=hash_of(entry))
+        values = (number, kind, dataset, release_id, at, written(content), previous, entry.hash)
+        connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        return entry
+
+    return _transaction(path, add)
+
+
+def _select(connection: sqlite3.Connection, rest: str, *values: str) -> tuple[Entry, ...]:
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {rest}", values)
+    return tuple(
+        Entry(number, Kind(kind), dataset, release_id, at, json.loads(content), previous, hash_)
+        for number, kind, dataset, release_id, at, content, previous, hash_ in rows
+    )
+
+
+def _transaction(path: Path, change: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    """Change the file in one transaction that nobody else is in."""
+    with _plainly(path), _open(path) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            result = change(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            # After a full disk SQLite has rolled back by itself; its complaint about that must not hide the reason.
+            with suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        return result
+
+
+def _reading(path: Path, read: Callable[[sqlite3.Connection], _Result]) -> _Result:
+    with _plainly(path), _open(path) as connection:
+        return read(connection)
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = _connect(path)
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=_WAIT_SECONDS
+    )
+    for setting in ("journal_mode = DELETE", "synchronous = EXTRA", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {setting}")
+    return connection
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    found: tuple[int] = connection.execute(f"PRAGMA {name}").fetchone()
+    return found[0]
+
+
+@contextmanager
+def _plainly(path: Path) -> Iterator[None]:
+    """Say what SQLite complains about in words of our own."""
+    failure: Exception
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        failure = Refused(str(error))
+    except sqlite3.OperationalError as error:
+        failure = _failure(path, str(error))
+    except (sqlite3.DatabaseError, ValueError):
+        failure = LedgerDamaged(f"{str(path)!r} is no ledger of Plume, or is damaged.")
+    else:
+        return
+    raise failure
+
+
+class Refused(PlumeBug):
+    """What the database itself refuses, whatever the code above it says."""
+
+
+def _failure(path: Path, said: str) -> Exception:
+    match said:
+        case _ if "locked" in said:
+            return LedgerError(f"{str(path)!r} was in use for {_WAIT_SECONDS} seconds; try again.")
+        case _ if "readonly" in said or "unable to open" in said:
+            return LedgerError(f"{str(path)!r} cannot be written; are it and its folder writable?")
+        case _ if "full" in said or "I/O" in said:
+            return ResourceError(
+                f"{str(path)!r} could not be written: the disk is full or failing. What it says is still true."
+            )
+        case _:
+            return LedgerDamaged(f"{str(path)!r} is no ledger of Plume, or is damaged.")
+
+
+def _refuse_network(path: Path) -> None:
+    kind = _file_system(path.absolute().parent)
+    if kind.startswith(_NETWORK):
+        raise LedgerError(
+            f"{str(path)!r} is on a network file system ({kind}), where locks cannot be relied on; use a local disk."
+        )
+
+
+def _file_system(folder: Path) -> str:
+    """Name the kind of file system a folder is on, as Linux tells; elsewhere nothing is known."""
+    kinds: dict[Path, str] = {}
+    with suppress(OSError):
+        for line in Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines():
+            _, mounted, kind, *_ = line.split(" ")
+            kinds[Path(mounted)] = kind
+    return next((kinds[place] for place in (folder, *folder.parents) if place in kinds), "")
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder survive a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

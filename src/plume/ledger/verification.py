@@ -1,0 +1,68 @@
+"""Whether a ledger is what it was: the file, the chain, the order of every release, the limits, and the released bytes."""
+
+from pathlib import Path
+
+from plume.errors import LedgerDamaged
+from plume.ledger.charge import Charge, Limit
+from plume.ledger.claim import claim_of
+from plume.ledger.composition import total
+from plume.ledger.entry import BEGINNING, MOVES, Entry, Kind, first_broken
+from plume.ledger.shelf import Shelf
+from plume.ledger.store import is_intact, read_entries
+
+
+def verify(path: Path, shelf: Shelf, head: str | None) -> str:
+    """Raise LedgerDamaged at the first thing that is wrong; return the head."""
+    if not is_intact(path):
+        raise LedgerDamaged(f"SQLite finds {str(path)!r} damaged; put it back from a copy.")
+    entries = read_entries(path)
+    refuse_broken_chain(entries)
+    hashes = [BEGINNING, *(entry.hash for entry in entries)]
+    if head is not None and head not in hashes:
+        raise LedgerDamaged(
+            "the head that was remembered is not in the ledger: it is an older copy, or another ledger."
+        )
+    _refuse_overspending(entries)
+    for entry in entries:
+        if entry.kind == Kind.RELEASED:
+            claim_of(path, shelf, _reservation(entries, entry)).read()
+    return hashes[-1]
+
+
+def refuse_broken_chain(entries: tuple[Entry, ...]) -> None:
+    """Refuse a ledger whose entries do not follow from each other."""
+    broken = first_broken(entries)
+    if broken is not None:
+        raise LedgerDamaged(f"entry {broken} does not follow from the one before it: the ledger was changed by hand.")
+    states: dict[str | None, Kind] = {}
+    for entry in entries:
+        if entry.release_id is not None and states.get(entry.release_id) != MOVES[entry.kind]:
+            raise LedgerDamaged(f"entry {entry.number} is out of order: the ledger was changed by hand.")
+        states[entry.release_id] = entry.kind
+
+
+def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
+    """Compose anew what was charged, after each charge, and compare with the limits."""
+    limits: dict[str, Limit] = {}
+    charges: dict[str, list[Charge]] = {}
+    for entry in entries:
+        if entry.kind == Kind.DATASET:
+            limits[entry.dataset], charges[entry.dataset] = Limit(**entry.content), []
+        elif entry.kind == Kind.RESERVED:
+            charges[entry.dataset].append(entry.charge)
+    for dataset, charged in charges.items():
+        if not total(charged, limits[dataset]).within(limits[dataset]):
+            raise LedgerDamaged(
+                f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand."
+            )
+
+
+def unfinished(entries: tuple[Entry, ...]) -> dict[str, Kind]:
+    """Find the releases that were begun and neither finished nor given up."""
+    states = {entry.release_id: entry.kind for entry in entries if entry.release_id is not None}
+    open_states = (Kind.RESERVED, Kind.DRAWING, Kind.STAGED)
+    return {release_id: kind for release_id, kind in states.items() if kind in open_states}
+
+
+def _reservation(entries: tuple[Entry, ...], entry: Entry) -> Entry:
+    return next(one for one in entries if one.release_id == entry.release_id)

@@ -1,0 +1,294 @@
+"""A program that makes releases and is killed while it does; afterwards it looks at what the ledger says.
+
+Run by the tests as a process of its own, since it forks: `crashing.py FOLDER points ROUNDS` or `crashing.py FOLDER random KILLS SEED`.
+It prints what it saw as JSON and ends with 1 at the first violation.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, Self
+
+import pyarrow as pa
+
+import plume
+from plume.engines.duckdb import DuckDB
+from plume.ledger import claim as claims
+from plume.ledger import shelf as shelves
+from plume.ledger import store
+from plume.ledger.entry import Kind
+from plume.ledger.store import entries_of
+from plume.noise.entropy import SystemEntropy
+
+ROWS = pa.table({"u": [str(n) for n in range(60)], "k": ["x", "y", "z"] * 20})
+# The paper's noise is planned fastest; at this budget all three keys pass, so that noise is drawn three times.
+QUERY = plume.Query.paper(
+    user="u",
+    keys="k",
+    measures=[plume.count(2), plume.users()],
+    max_keys_per_user=3,
+    budget=plume.Budget(epsilon=100, delta=1e-6),
+)
+ENGINE = DuckDB(threads=1)
+
+# The state a kill at each point must leave behind, and what the same release id must then do.
+POINTS = {
+    "before reserving": (None, "released"),
+    "inside the transaction that reserves": (None, "released"),
+    "after reserving": ("reserved", "released"),
+    "before drawing": ("reserved", "released"),
+    "after drawing is written down": ("drawing", "lost"),
+    "between two draws": ("drawing", "lost"),
+    "with half a file staged": ("drawing", "lost"),
+    "before staging is written down": ("drawing", "lost"),
+    "before the file gets its name": ("staged", "released"),
+    "before releasing is written down": ("staged", "released"),
+    "after releasing": ("released", "released"),
+}
+
+
+SENTENCES = {"is lost": 10, "this release needs": 11, "by another process": 12}
+
+
+def die() -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def die_around(owner: Any, name: str, *, when: Callable[..., bool], after: bool = False) -> None:
+    """Make a function kill the process before or after a call."""
+    original = getattr(owner, name)
+
+    def deadly(*args: Any, **settings: Any) -> Any:
+        chosen = when(*args)
+        if chosen and not after:
+            die()
+        result = original(*args, **settings)
+        if chosen:
+            die()
+        return result
+
+    setattr(owner, name, deadly)
+
+
+def die_with_half_a_file() -> None:
+    opened = os.fdopen
+
+    def open_deadly(descriptor: int, mode: str) -> Any:
+        file = opened(descriptor, mode)
+
+        class Half:
+            def __enter__(self) -> Self:
+                return self
+
+            def __exit__(self, *_: object) -> None: ...
+
+            def write(self, content: bytes) -> None:
+                file.write(content[: len(content) // 2])
+                file.flush()
+                die()
+
+        return Half()
+
+    shelves.os.fdopen = open_deadly
+
+
+def entry(kind: Kind) -> Callable[..., bool]:
+    return lambda _path, what, *_: what == kind
+
+
+def second_draw() -> Callable[..., bool]:
+    sizes: list[int] = []
+
+    def is_second(_self: object, size: int) -> bool:
+        sizes.extend([size] if size > 2 else [])
+        return len(sizes) == 2
+
+    return is_second
+
+
+ARMS: dict[str, Callable[[], None]] = {
+    "before reserving": lambda: die_around(claims, "append", when=entry(Kind.RESERVED)),
+    "inside the transaction that reserves": lambda: die_around(
+        store, "hash_of", when=lambda one: one.kind == Kind.RESERVED, after=True
+    ),
+    "after reserving": lambda: die_around(claims, "append", when=entry(Kind.RESERVED), after=True),
+    "before drawing": lambda: die_around(claims, "append", when=entry(Kind.DRAWING)),
+    "after drawing is written down": lambda: die_around(claims, "append", when=entry(Kind.DRAWING), after=True),
+    "between two draws": lambda: die_around(SystemEntropy, "words", when=second_draw()),
+    "with half a file staged": die_with_half_a_file,
+    "before staging is written down": lambda: die_around(claims, "append", when=entry(Kind.STAGED)),
+    "before the file gets its name": lambda: die_around(shelves.Shelf, "publish", when=lambda *_: True),
+    "before releasing is written down": lambda: die_around(claims, "append", when=entry(Kind.RELEASED)),
+    "after releasing": lambda: die_around(claims, "append", when=entry(Kind.RELEASED), after=True),
+}
+
+
+def spy(ledger: plume.Ledger, release_id: str, log: Path) -> None:
+    """Write down who draws, how much, and what the ledger says at that moment."""
+    original = SystemEntropy.words
+
+    def watched(self: SystemEntropy, size: int) -> Any:
+        if size:
+            found = entries_of(ledger.path, release_id)
+            line = {"id": release_id, "process": os.getpid(), "words": size, "state": found[-1].kind if found else None}
+            descriptor = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+            os.write(descriptor, (json.dumps(line) + "\n").encode())
+            os.close(descriptor)
+        return original(self, size)
+
+    SystemEntropy.words = watched
+
+
+def release(ledger: plume.Ledger, release_id: str, log: Path, point: str | None = None) -> int:
+    """Make a release in a process of its own, and return that process."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        spy(ledger, release_id, log)
+        if point:
+            ARMS[point]()
+        plume.run(QUERY, ROWS, engine=ENGINE, ledger=ledger, dataset="d", release_id=release_id)
+        code = 0
+    except plume.PlumeError as error:
+        code = next((code for words, code in SENTENCES.items() if words in str(error)), 1)
+    finally:
+        os._exit(code)
+
+
+def outcome(child: int) -> int:
+    """Wait for a process; give its exit code, or minus the signal that ended it."""
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def state(ledger: plume.Ledger, release_id: str) -> str | None:
+    found = entries_of(ledger.path, release_id)
+    return str(found[-1].kind) if found else None
+
+
+def require(holds: bool, what: str, **facts: Any) -> None:  # noqa: FBT001
+    if not holds:
+        print(json.dumps({"violation": what} | facts, default=str))
+        sys.exit(1)
+
+
+def check(ledger: plume.Ledger, log: Path) -> None:
+    """No overspending, no second draw, no draw without spending, no file that is not released, and a whole chain."""
+    ledger.verify()
+    entries = ledger.history()
+    charged = Counter(entry.release_id for entry in entries if entry.kind == Kind.RESERVED)
+    require(all(times == 1 for times in charged.values()), "charged twice", charged=charged)
+    drawn = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    noise = [one for one in drawn if one["state"] == "drawing"]
+    # All else is the secret order of keys: two words, before anything is charged.
+    others = [one for one in drawn if one["state"] != "drawing"]
+    require(all(one["words"] == 2 for one in others), "noise was drawn outside of drawing", others=others)
+    processes = {one["id"]: set[int]() for one in noise}
+    for one in noise:
+        processes[one["id"]].add(one["process"])
+    require(all(len(found) == 1 for found in processes.values()), "noise was drawn twice", processes=processes)
+    require(set(processes) <= set(charged), "noise was drawn without a charge")
+    released = {entry.release_id for entry in entries if entry.kind == Kind.RELEASED}
+    staged = {entry.release_id for entry in entries if entry.kind == Kind.STAGED}
+    files = {path.stem for path in ledger.shelf.folder.glob("*.parquet")}
+    require(released <= files <= staged, "files and entries differ", released=released, files=files)
+
+
+def new_ledger(folder: Path, number: int, epsilon: float) -> tuple[plume.Ledger, Path]:
+    ledger = plume.Ledger.create(folder / f"{number}.ledger")
+    ledger.add_dataset("d", plume.Budget(epsilon=epsilon, delta=1e-3))
+    return ledger, folder / f"{number}.draws"
+
+
+def at_points(folder: Path, rounds: int) -> dict[str, int]:
+    seen = Counter[str]()
+    for number in range(rounds):
+        ledger, log = new_ledger(folder, number, 10**6)
+        for place, (point, (expected, then)) in enumerate(POINTS.items()):
+            name = f"r{place}"
+            require(outcome(release(ledger, name, log, point)) == -signal.SIGKILL, "not killed", point=point)
+            require(state(ledger, name) == expected, "wrong state", point=point, found=state(ledger, name))
+            check(ledger, log)
+            # Half of the time recovery comes first, twice; it must make no difference to what follows.
+            if number % 2:
+                once = ledger.recover().get(name)
+                require(once in (None, "reserved", "lost", "released"), "odd recovery", found=once)
+                require(ledger.recover().get(name) in (None, "reserved"), "a second recovery did something")
+            code = outcome(release(ledger, name, log))
+            require(code == {"released": 0, "lost": 10}[then], "wrong retry", point=point, code=code)
+            require(state(ledger, name) == then, "wrong end", point=point, found=state(ledger, name))
+            check(ledger, log)
+            leftovers = [path.name for path in ledger.shelf.folder.iterdir() if path.name.startswith(".stage")]
+            require(not leftovers, "a staged file was left", leftovers=leftovers)
+            seen[point] += 1
+    return dict(seen)
+
+
+def twins(folder: Path, rounds: int) -> dict[str, int]:
+    """Let two processes make the same release at the same moment."""
+    seen = Counter[str]()
+    ledger, log = new_ledger(folder, 0, 10**6)
+    for number in range(rounds):
+        children = [release(ledger, f"r{number}", log) for _ in range(2)]
+        seen.update({0: "released", 12: "busy"}.get(outcome(child), "failed") for child in children)
+        check(ledger, log)
+    return dict(seen)
+
+
+def at_random(folder: Path, kills: int, seed: int) -> dict[str, int]:
+    """Kill at random moments; the budget is so small that the ledger refuses some releases as well."""
+    dice, seen, name = random.Random(seed), Counter[str](), ""  # noqa: S311
+    usual = _usual_seconds(folder)
+    for number in range(kills):
+        if number % 25 == 0:
+            ledger, log = new_ledger(folder, number, 900)
+        if not name or state(ledger, name) in ("released", "lost") or number % 25 == 0:
+            name = f"r{number}"
+        before = log.stat().st_size if log.exists() else 0
+        child = release(ledger, name, log)
+        if dice.random() < 0.7:  # most of a run comes before the ledger is touched; most kills should not
+            _wait_for_a_draw(log, before, usual)
+        time.sleep(dice.uniform(0, usual))
+        os.kill(child, signal.SIGKILL)
+        code = outcome(child)
+        check(ledger, log)
+        seen[f"{'killed' if code == -signal.SIGKILL else code}: {state(ledger, name)}"] += 1
+        if code == 11:
+            name = ""
+        if dice.random() < 0.2:
+            ledger.recover()
+            check(ledger, log)
+    return dict(seen)
+
+
+def _wait_for_a_draw(log: Path, before: int, usual: float) -> None:
+    """Wait until the secret order is drawn, right before the release is reserved, if it is drawn at all."""
+    until = time.monotonic() + usual
+    while time.monotonic() < until and (not log.exists() or log.stat().st_size == before):
+        time.sleep(0.0005)
+
+
+def _usual_seconds(folder: Path) -> float:
+    ledger, log = new_ledger(folder, -1, 10**6)
+    took = []
+    for number in range(5):
+        began = time.monotonic()
+        require(outcome(release(ledger, f"r{number}", log)) == 0, "a release failed")
+        took.append(time.monotonic() - began)
+    return sorted(took)[2]
+
+
+if __name__ == "__main__":
+    plume.explain(QUERY)  # what can be done before forking need not be done in each child
+    where, how, times, *seeds = sys.argv[1:]
+    ways = {"points": at_points, "twins": twins, "random": at_random}
+    print(json.dumps(ways[how](Path(where), int(times), *map(int, seeds))))

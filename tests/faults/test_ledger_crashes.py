@@ -1,0 +1,64 @@
+"""Kills, races and full disks: whatever happens, nothing is overspent, drawn twice, or drawn without being charged.
+
+A tenth of it runs by default, all of it in `make test-slow`.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.crashing import POINTS
+
+HERE = Path(__file__).parent
+SIZES = ["nothing", "one byte", "a sector", "a page", "two pages", "as large as it is", "a page more", "two pages more"]
+
+
+def seen_by(program: str, folder: Path, *args: object) -> Any:
+    """Run a program that forks, as a process of its own, and read what it says."""
+    command = [sys.executable, str(HERE / f"{program}.py"), str(folder), *map(str, args)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_kill_at_every_point_leaves_what_the_protocol_says(tmp_path: Path, rounds: int) -> None:
+    assert seen_by("crashing", tmp_path, "points", rounds) == dict.fromkeys(POINTS, rounds)
+
+
+@pytest.mark.parametrize(("kills", "seed"), [(100, 1), pytest.param(1000, 2, marks=pytest.mark.slow)])
+def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed: int) -> None:
+    seen = seen_by("crashing", tmp_path, "random", kills, seed)
+    assert sum(seen.values()) == kills
+    # The moments are spread over the protocol, or this would show nothing.
+    assert {"killed: None", "killed: drawing", "killed: released"} <= seen.keys()
+
+
+@pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_sixteen_processes_at_once_are_granted_exactly_what_there_is(tmp_path: Path, rounds: int) -> None:
+    assert seen_by("racing", tmp_path, "ledger", rounds) == [[100, 100]] * rounds
+
+
+def test_a_ledger_that_reads_then_writes_would_be_caught(tmp_path: Path) -> None:
+    granted = seen_by("racing", tmp_path, "naive", 5)
+    assert max(written for _, written in granted) > 100
+
+
+@pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
+def test_two_processes_with_one_release_id_draw_once(tmp_path: Path, rounds: int) -> None:
+    seen = seen_by("crashing", tmp_path, "twins", rounds)
+    assert sum(seen.values()) == 2 * rounds
+    assert seen.keys() <= {"released", "busy"}
+    assert seen["released"] >= rounds
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_full_disk_leaves_the_ledger_as_it_was_or_further_on(tmp_path: Path, size: str) -> None:
+    seen = seen_by("filling", tmp_path, SIZES.index(size))
+    assert seen["code"] == "ResourceError"
+    expected = [None, "released"] if SIZES.index(size) < SIZES.index("as large as it is") else ["drawing", "lost"]
+    assert seen["afterwards"] == expected

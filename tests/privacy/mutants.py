@@ -1,0 +1,293 @@
+"""Planted bugs: each changes the package the way a mistake would, for one test, and switches off the package's own checks of plans.
+
+A mutant is a function that patches; the audit must turn red on it. Nothing here is in the product.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import plume
+from entropy import SeededEntropy
+from plume.engines import execute
+from plume.mechanisms.count import CountRecords
+from plume.mechanisms.sum import SumOfTotals
+from plume.noise.entropy import SystemEntropy
+from plume.noise.gaussian import RoundedGaussian
+from plume.noise.laplace import DiscreteLaplace
+from plume.pipelines import calibrated, pipeline, steps
+from plume.plan.expressions import Clamp, Column, Literal
+from plume.selection.laplace_threshold import LaplaceThreshold
+from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
+
+Patch = pytest.MonkeyPatch
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A bug, and the query that has it."""
+
+    plant: Callable[[Patch], None]
+    query: plume.Query
+
+
+def query(**changes: Any) -> plume.Query:
+    asked = {
+        "user": "person",
+        "keys": "page",
+        "measures": [plume.count(3), plume.sum("seconds", -2, 10)],
+        "max_keys_per_user": 4,
+        "budget": plume.Budget(1, 1e-5),
+    }
+    return plume.Query(**asked | changes)
+
+
+GAUSSIAN = query()
+LAPLACE = query(selection="laplace_threshold")
+GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
+
+
+def unchecked(patch: Patch) -> None:
+    """The checks of plans would refuse most mutants before the audit sees them."""
+    patch.setattr(pipeline, "refuse_overspending", lambda *_: None)
+    patch.setattr(pipeline, "unpaid_noisers", lambda *_: ())
+    patch.setattr(pipeline, "releases_only_noise", lambda *_: True)
+
+
+def sample_scaled(kind: type, factor: Fraction) -> Callable[[Patch], None]:
+    """Draw noise that is narrower than it is said to be."""
+    original = kind.sample
+
+    def plant(patch: Patch) -> None:
+        patch.setattr(
+            kind,
+            "sample",
+            lambda self, size, entropy: original(replace(self, scale=self.scale * factor), size, entropy),
+        )
+
+    return plant
+
+
+def calibrate_with(name: str, **wrong: Any) -> Callable[[Patch], None]:
+    """Calibrate a part with wrong arguments."""
+    original = getattr(calibrated, name)
+    return lambda patch: patch.setattr(calibrated, name, lambda *args, **given: original(*args, **given | wrong))
+
+
+def doubled_delta(patch: Patch) -> None:
+    original = calibrated.laplace_threshold
+    patch.setattr(
+        calibrated, "laplace_threshold", lambda *args, **given: original(*args, **given | {"delta": 2 * given["delta"]})
+    )
+
+
+def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """Change what a calibrated selection holds."""
+
+    def plant(patch: Patch) -> None:
+        original = calibrated.calibrate
+
+        def wrong(asked: plume.Query) -> Any:
+            made = original(asked)
+            if made.selection is None:
+                return made
+            fields = {name: change(made.selection) for name, change in changes.items()}
+            return replace(made, selection=replace(made.selection, **fields))
+
+        patch.setattr(pipeline, "calibrate", wrong)
+
+    return plant
+
+
+def keep_as_if(kind: type, **changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """Select keys otherwise than what is priced, so that only what is released can tell."""
+    original = kind.keep
+
+    def wrong(self: Any, weights: Any, entropy: Any) -> Any:
+        return original(replace(self, **{name: change(self) for name, change in changes.items()}), weights, entropy)
+
+    return lambda patch: patch.setattr(kind, "keep", wrong)
+
+
+def keep_all(name: str) -> Callable[[Patch], None]:
+    """Leave one of the two boundings out."""
+    original = steps.keep_few
+
+    def wrong(asked: Any, source: Any, *, name: str) -> Any:
+        made = original(asked, source, name=name)
+        return dataclasses.replace(made, limit=10**9) if name == left_out else made
+
+    left_out = name
+    return lambda patch: patch.setattr(steps, "keep_few", wrong)
+
+
+def keep_one_more(patch: Patch) -> None:
+    original = steps.keep_few
+
+    def wrong(asked: Any, source: Any, *, name: str) -> Any:
+        made = original(asked, source, name=name)
+        return dataclasses.replace(made, limit=made.limit + 1)
+
+    patch.setattr(steps, "keep_few", wrong)
+
+
+def count_clipped_at(bound: Callable[[int], int]) -> Callable[[Patch], None]:
+    def wrong(self: CountRecords) -> dict[str, Any]:
+        return {"records": Clamp(Column("records"), 0, bound(self.max_per_key))}
+
+    return lambda patch: patch.setattr(CountRecords, "preprocess", wrong)
+
+
+def sum_clipped(low: Callable[[int], int], high: Callable[[int], int]) -> Callable[[Patch], None]:
+    def wrong(self: SumOfTotals) -> dict[str, Any]:
+        grid = self._grid()
+        return {"total": Clamp(Column("total"), low(grid.low), high(grid.high))}
+
+    return lambda patch: patch.setattr(SumOfTotals, "preprocess", wrong)
+
+
+def missing_keys(patch: Patch) -> None:
+    """Selected keys without data get no row."""
+    original = steps._marked
+
+    def wrong(asked: Any, columns: tuple[str, ...], mark: int) -> Any:
+        # The rows of zeros no longer say that their key was selected; those with data all do.
+        return original(asked, columns, 1 - mark)
+
+    patch.setattr(steps, "_marked", wrong)
+
+
+def exact_threshold(kind: type) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(kind, "keep", lambda self, weights, entropy: weights >= self.threshold)  # noqa: ARG005
+
+
+def one_draw_for_all(kind: type) -> Callable[[Patch], None]:
+    original = kind.sample
+
+    def wrong(self: Any, size: int, entropy: Any) -> Any:
+        return np.full(size, original(self, 1, entropy)[0]) if size else original(self, 0, entropy)
+
+    return lambda patch: patch.setattr(kind, "sample", wrong)
+
+
+def seed_reused(patch: Patch) -> None:
+    patch.setattr(SystemEntropy, "words", lambda self, size: SeededEntropy(7).words(size))  # noqa: ARG005
+
+
+def salt_fixed(patch: Patch) -> None:
+    patch.setattr(execute, "salt", lambda entropy: "0" * 32)  # noqa: ARG005
+
+
+def float_noise(patch: Patch) -> None:
+    def wrong(self: SumOfTotals, state: Any, noise: Any, entropy: Any) -> pa.Array:
+        uniform = entropy.words(len(state["total"])).astype(np.float64) / 2.0**64 - 0.5
+        drawn = -float(noise.scale) * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
+        return pa.array((state["total"] + drawn) * float(self.grid))
+
+    patch.setattr(SumOfTotals, "noise", wrong)
+
+
+def unsorted(patch: Patch) -> None:
+    from plume.engines.duckdb import DuckDBSession  # noqa: PLC0415
+
+    original = DuckDBSession.fetch
+
+    def wrong(self: Any, name: str, order: tuple[str, ...]) -> pa.Table:
+        rows = original(self, name, order)
+        return rows.take(pa.array(range(len(rows))[::-1]))
+
+    patch.setattr(DuckDBSession, "fetch", wrong)
+
+
+def null_values_poison(patch: Patch) -> None:
+    """A released sum of a key with nobody's values is not a number."""
+    original = SumOfTotals.noise
+
+    def wrong(self: SumOfTotals, state: Any, noise: Any, entropy: Any) -> pa.Array:
+        drawn = np.array(original(self, state, noise, entropy))
+        return pa.array(np.where(state["total"] == 0, np.nan, drawn))
+
+    patch.setattr(SumOfTotals, "noise", wrong)
+
+
+def no_noise(kind: type) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(kind, "sample", lambda self, size, entropy: np.zeros(size, np.int64))  # noqa: ARG005
+
+
+def lower(by: float) -> Callable[[Any], int]:
+    return lambda selection: math.ceil(selection.threshold - by)
+
+
+def narrower(factor: int) -> Callable[[Any], DiscreteLaplace]:
+    return lambda selection: replace(selection.noise, scale=selection.noise.scale / factor)
+
+
+def threshold_of_one_key(_limit: int, scale: Fraction, delta: float) -> int:
+    from plume.selection.laplace_threshold import _exact  # noqa: PLC0415
+
+    ratio = math.exp(-1 / float(scale))
+    return 1 + max(0, int(_exact.ceil(float(scale) * -_exact.log((1 + ratio) * delta))))
+
+
+def geometric_of_one_key(limit: int, epsilon: Fraction, delta: float, *, min_users: int) -> Any:
+    alone = TruncatedGeometric(1, epsilon, delta, min_users=min_users)
+
+    class OneKey(TruncatedGeometric):
+        def keep(self, weights: Any, entropy: Any) -> Any:
+            return alone.keep(weights, entropy)
+
+    return OneKey(limit, epsilon, delta, min_users=min_users)
+
+
+MUTANTS: dict[str, Mutant] = {
+    "Laplace noise lacks the number of keys": Mutant(calibrate_with("laplace_for", max_keys_per_user=1), LAPLACE),
+    "Laplace noise times 0.5": Mutant(sample_scaled(DiscreteLaplace, Fraction(1, 2)), LAPLACE),
+    "Laplace noise times 0.8": Mutant(sample_scaled(DiscreteLaplace, Fraction(8, 10)), LAPLACE),
+    "Laplace noise times 0.9": Mutant(sample_scaled(DiscreteLaplace, Fraction(9, 10)), LAPLACE),
+    "Gaussian noise lacks the root of the number of keys": Mutant(
+        calibrate_with("gaussian_for", max_keys_per_user=1), GAUSSIAN
+    ),
+    "Gaussian noise times 0.8": Mutant(sample_scaled(RoundedGaussian, Fraction(8, 10)), GAUSSIAN),
+    "Gaussian noise times 0.9": Mutant(sample_scaled(RoundedGaussian, Fraction(9, 10)), GAUSSIAN),
+    "no noise at all": Mutant(no_noise(RoundedGaussian), GAUSSIAN),
+    "no second bounding": Mutant(keep_all("safe"), GAUSSIAN),
+    "no first bounding": Mutant(keep_all("bounded"), LAPLACE),
+    "one key more than the limit": Mutant(keep_one_more, GAUSSIAN),
+    "counts without a bound": Mutant(count_clipped_at(lambda bound: 10**6 * bound), LAPLACE),
+    "counts with a bound of one more": Mutant(count_clipped_at(lambda bound: bound + 1), LAPLACE),
+    "sums without a lower bound": Mutant(sum_clipped(lambda _low: -(2**50), lambda high: high), GAUSSIAN),
+    "sums without an upper bound": Mutant(sum_clipped(lambda low: low, lambda _high: 2**50), GAUSSIAN),
+    "no rows for keys without data": Mutant(missing_keys, query(public_keys=["a"])),
+    "a threshold on the exact weight": Mutant(exact_threshold(WeightedGaussian), GAUSSIAN),
+    "a threshold on the exact count": Mutant(exact_threshold(LaplaceThreshold), LAPLACE),
+    "a threshold of one less": Mutant(keep_as_if(LaplaceThreshold, threshold=lower(1)), LAPLACE),
+    "a threshold of three less": Mutant(selection_with(threshold=lower(3)), LAPLACE),
+    "a weighted threshold of a half less": Mutant(keep_as_if(WeightedGaussian, threshold=lower(UNIT / 2)), GAUSSIAN),
+    "delta not split over the keys": Mutant(
+        lambda patch: patch.setattr("plume.selection.laplace_threshold._threshold", threshold_of_one_key), LAPLACE
+    ),
+    "delta doubled": Mutant(doubled_delta, LAPLACE),
+    "selection noise lacks the number of keys": Mutant(keep_as_if(LaplaceThreshold, noise=narrower(4)), LAPLACE),
+    "every key weighs one unit": Mutant(
+        lambda patch: patch.setattr(WeightedGaussian, "weight", lambda self, keys: Literal(UNIT)),  # noqa: ARG005
+        GAUSSIAN,
+    ),
+    "an exact coin for one key instead of several": Mutant(
+        lambda patch: patch.setattr(calibrated, "TruncatedGeometric", geometric_of_one_key),
+        GEOMETRIC,
+    ),
+    "one draw for all keys": Mutant(one_draw_for_all(RoundedGaussian), GAUSSIAN),
+    "a seed used twice": Mutant(seed_reused, GAUSSIAN),
+    "the same secret order in every run": Mutant(salt_fixed, LAPLACE),
+    "floating-point noise": Mutant(float_noise, LAPLACE),
+    "rows in another order": Mutant(unsorted, GAUSSIAN),
+    "sums that are not numbers": Mutant(null_values_poison, LAPLACE),
+}

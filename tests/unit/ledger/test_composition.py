@@ -1,0 +1,86 @@
+"""What releases cost together, against dp-accounting used in another way, and against what can be worked out by hand."""
+
+import dp_accounting
+import pytest
+from dp_accounting.pld import PLDAccountant
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
+from plume.ledger.composition import Total, least_total, total
+
+LIMIT = Limit(3 * EPSILONS, 10**10)
+
+
+def gaussian(mu: float, passing: float = 0, *, epsilon: float = 1, delta: float = 1e-6) -> Charge:
+    return Charge(round(epsilon * EPSILONS), round(delta * DELTAS), 0, round(mu * EPSILONS), round(passing * DELTAS))
+
+
+def laplace(epsilon: float, delta: float = 0) -> Charge:
+    units = round(epsilon * EPSILONS)
+    return Charge(units, round(delta * DELTAS), units, 0, round(delta * DELTAS))
+
+
+def composed(events: dict[dp_accounting.DpEvent, int], delta: float) -> float:
+    accountant = PLDAccountant(value_discretization_interval=1e-4)
+    for event, times in events.items():
+        accountant.compose(event, times)
+    return accountant.get_epsilon(delta)
+
+
+def test_nothing_costs_nothing() -> None:
+    assert least_total([], LIMIT) == Total(0, 0)
+
+
+def test_one_release_costs_what_it_says() -> None:
+    assert least_total([gaussian(0.3)], LIMIT) == Total(EPSILONS, 10**9)
+
+
+def test_what_fits_as_a_sum_is_not_composed_any_further() -> None:
+    assert total([gaussian(0.1)] * 3, LIMIT) == Total(3 * EPSILONS, 3 * 10**9)
+
+
+@pytest.mark.parametrize(("mu", "times"), [(0.3, 2), (0.1, 40), (0.25, 12)])
+def test_gaussian_releases_compose_as_tightly_as_the_accountant_says(mu: float, times: int) -> None:
+    expected = composed({dp_accounting.GaussianDpEvent(1 / mu): times}, 1e-5)
+    found = least_total([gaussian(mu, epsilon=5, delta=1e-7)] * times, Limit(10**12, 10**10)).epsilon / EPSILONS
+    assert expected * (1 - 2e-3) <= found <= expected * (1 + 1e-6)
+
+
+def test_the_chance_of_showing_a_key_is_taken_from_the_delta_first() -> None:
+    expected = composed({dp_accounting.GaussianDpEvent(1 / 0.3): 4}, 1e-5 - 4e-6)
+    found = least_total([gaussian(0.3, 1e-6)] * 4, LIMIT).epsilon / EPSILONS
+    assert found == pytest.approx(expected, rel=2e-3)
+    assert found > least_total([gaussian(0.3)] * 4, LIMIT).epsilon / EPSILONS
+
+
+def test_releases_of_both_kinds_compose_to_less_than_their_sum() -> None:
+    charges = [*[laplace(0.1)] * 20, *[gaussian(0.3)] * 2]
+    found = least_total(charges, LIMIT).epsilon / EPSILONS
+    # The accountant knows the whole law of Laplace noise, of which the ledger keeps the epsilon alone.
+    events = {dp_accounting.LaplaceDpEvent(10): 20, dp_accounting.GaussianDpEvent(1 / 0.3): 2}
+    assert composed(events, 1e-5) < found < 4
+
+
+def test_deltas_above_the_limit_are_beyond_all_composition() -> None:
+    assert not total([laplace(0.001, 6e-6)] * 2, LIMIT).within(LIMIT)
+
+
+def test_without_a_delta_epsilons_add_up() -> None:
+    assert total([laplace(0.1)] * 31, Limit(3 * EPSILONS, 0)) == Total(31 * EPSILONS // 10, 0)
+
+
+charges = st.one_of(
+    st.builds(laplace, st.floats(1e-3, 2), st.sampled_from([0, 1e-7, 1e-6])),
+    st.builds(gaussian, st.floats(1e-3, 0.6), st.sampled_from([0, 1e-7]), epsilon=st.floats(0.5, 3)),
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(charges, min_size=2, max_size=6))
+def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: list[Charge]) -> None:
+    sums = [sum(charge.epsilon for charge in listed[:number]) for number in range(2, len(listed) + 1)]
+    found = [least_total(listed[:number], LIMIT) for number in range(2, len(listed) + 1)]
+    within = [(spent.epsilon, most) for spent, most in zip(found, sums, strict=True) if spent.within(LIMIT)]
+    assert all(spent <= most for spent, most in within)
+    assert [spent for spent, _ in within] == sorted(spent for spent, _ in within)

@@ -1,0 +1,290 @@
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from plume.errors import (
+    BudgetError,
+    BudgetExceeded,
+    ColumnNotFound,
+    EngineError,
+    InputError,
+    LedgerDamaged,
+    LedgerError,
+    UsageError,
+)
+from plume.ledger.entry import BEGINNING
+from plume.noise.entropy import SystemEntropy
+
+ROWS = pa.table({"u": [str(n) for n in range(300)], "k": ["x"] * 200 + ["y"] * 100, "v": [1.0] * 300})
+
+
+def query(epsilon: float = 1, delta: float = 1e-6, **changes: Any) -> plume.Query:
+    asked = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 4}
+    return plume.Query(**asked | changes, budget=plume.Budget(epsilon, delta))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> plume.Ledger:
+    made = plume.Ledger.create(tmp_path / "budget.ledger")
+    made.add_dataset("searches", plume.Budget(epsilon=3, delta=1e-5))
+    return made
+
+
+def kinds(ledger: plume.Ledger) -> list[str]:
+    return [str(entry.kind) for entry in ledger.history()]
+
+
+def test_a_release_is_charged_and_kept(ledger: plume.Ledger) -> None:
+    release = plume.run(query(), ROWS, ledger=ledger.dataset("searches"), release_id="first")
+    assert kinds(ledger) == ["dataset", "reserved", "drawing", "staged", "released"]
+    assert ledger.dataset("searches").spent.epsilon == 1
+    assert ledger.dataset("searches").left == 2
+    assert ledger.shelf.released("first").exists()
+    assert release.receipt.release_id == "first"
+    assert release.record()["ledger"]["head"] in [entry.hash for entry in ledger.history()]
+
+
+def test_the_same_id_gives_the_same_rows_without_data_and_without_a_charge(ledger: plume.Ledger) -> None:
+    first = plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    content = ledger.shelf.released("first").read_bytes()
+    again = plume.run(query(), "gone.parquet", ledger=ledger, dataset="searches", release_id="first")
+    assert again.rows.equals(first.rows, check_metadata=True)
+    assert (again.record(), str(again)) == (first.record(), str(first))
+    assert ledger.shelf.released("first").read_bytes() == content
+    assert kinds(ledger).count("reserved") == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"epsilon": 2},
+        {"max_keys_per_user": 5},
+        {"measures": [plume.count(2)]},
+        {"where": "v > 0"},
+        {"public_keys": ["x"]},
+    ],
+)
+def test_the_same_id_with_another_question_is_refused(ledger: plume.Ledger, other: dict[str, Any]) -> None:
+    plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    with pytest.raises(LedgerError, match="release_id 'first' was used for another query"):
+        plume.run(query(**other), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger).count("reserved") == 1
+
+
+def test_other_public_keys_are_another_question(ledger: plume.Ledger) -> None:
+    plume.run(query(public_keys=["x"]), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    with pytest.raises(LedgerError, match="was used for another query"):
+        plume.run(query(public_keys=["y"]), ROWS, ledger=ledger, dataset="searches", release_id="first")
+
+
+def test_the_same_id_for_another_dataset_is_refused(ledger: plume.Ledger) -> None:
+    ledger.add_dataset("others", plume.Budget(1, 1e-5))
+    plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    with pytest.raises(LedgerError, match="was used for another query, dataset"):
+        plume.run(query(), ROWS, ledger=ledger, dataset="others", release_id="first")
+
+
+def test_without_an_id_every_run_is_a_release_of_its_own(ledger: plume.Ledger) -> None:
+    ids = {plume.run(query(), ROWS, ledger=ledger.dataset("searches")).receipt.release_id for _ in range(2)}
+    assert len(ids) == 2
+
+
+def test_a_release_that_does_not_fit_says_what_is_needed_and_what_is_left(ledger: plume.Ledger) -> None:
+    plume.run(query(2.5), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    needed = r"needs epsilon 2 and delta 9e-06; dataset 'searches' has epsilon 0\.5 and delta 9e-06 left of epsilon 3"
+    with pytest.raises(BudgetExceeded, match=needed):
+        plume.run(query(2, 9e-6), ROWS, ledger=ledger, dataset="searches", release_id="second")
+    assert kinds(ledger).count("reserved") == 1
+
+
+def test_gaussian_releases_fit_more_often_than_their_sum_says(ledger: plume.Ledger) -> None:
+    for number in range(4):
+        plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id=f"r{number}")
+    spent = ledger.dataset("searches").spent
+    assert 1 < spent.epsilon < 3
+    ledger.verify()
+
+
+@pytest.mark.parametrize(
+    ("bad", "data", "error"),
+    [
+        ({"keys": "absent"}, ROWS, ColumnNotFound),
+        ({"user": "absent"}, ROWS, ColumnNotFound),
+        ({"where": "absent > 1"}, ROWS, ColumnNotFound),
+        ({}, "absent.parquet", InputError),
+        ({}, object(), InputError),
+        ({"public_keys": "absent.csv"}, ROWS, InputError),
+    ],
+)
+def test_what_is_refused_before_reading_is_not_charged(ledger: plume.Ledger, bad: Any, data: Any, error: type) -> None:
+    with pytest.raises(error, match=r"absent|object"):
+        plume.run(query(**bad), data, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger) == ["dataset"]
+
+
+def test_a_failure_while_reading_leaves_the_release_reserved_and_the_same_id_goes_on(
+    ledger: plume.Ledger, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.parquet"
+    pq.write_table(pa.concat_tables([ROWS] * 100), bad, compression="zstd", use_dictionary=False)
+    content = bytearray(bad.read_bytes())
+    content[200:264] = bytes(64)
+    bad.write_bytes(content)
+    with pytest.raises(EngineError, match="withheld"):
+        plume.run(query(), bad, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger) == ["dataset", "reserved"]
+    plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger).count("reserved") == 1
+    assert kinds(ledger)[-1] == "released"
+
+
+def test_a_failure_while_drawing_loses_the_release(ledger: plume.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = []
+
+    def fail_later(self: SystemEntropy, size: int) -> Any:
+        drawn.append(size)
+        if len(drawn) > 2:
+            raise OSError("no more randomness")
+        return words(self, size)
+
+    words = SystemEntropy.words
+    with monkeypatch.context() as patch:
+        patch.setattr(SystemEntropy, "words", fail_later)
+        with pytest.raises(EngineError, match="withheld"):
+            plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger)[-1] == "drawing"
+    with pytest.raises(LedgerError, match="release 'first' is lost: its budget is spent"):
+        plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert kinds(ledger)[-1] == "lost"
+    assert ledger.dataset("searches").spent.epsilon == 1
+
+
+def test_an_empty_table_is_released_and_charged_like_any_other(ledger: plume.Ledger) -> None:
+    release = plume.run(query(), ROWS.slice(0, 0), ledger=ledger, dataset="searches", release_id="first")
+    assert (len(release), kinds(ledger)[-1]) == (0, "released")
+
+
+def test_a_lost_file_is_told_and_never_drawn_anew(ledger: plume.Ledger) -> None:
+    plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    ledger.shelf.released("first").unlink()
+    with pytest.raises(LedgerDamaged, match="the file of release 'first' is missing or was changed"):
+        plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    with pytest.raises(LedgerDamaged, match="missing or was changed"):
+        ledger.verify()
+
+
+def test_a_release_that_another_process_makes_is_let_be(ledger: plume.Ledger) -> None:
+    with ledger.shelf.lock("first"):
+        with pytest.raises(LedgerError, match="being made by another process"):
+            plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+        with ledger.dataset("searches").claimed("second", "q") as claim:
+            claim.reserve(plume_charge())
+            claim.begin_drawing()
+            assert ledger.recover() == {"second": "being made by another process"}
+    assert ledger.recover() == {"second": "lost"}
+
+
+def plume_charge() -> Any:
+    from plume.ledger.charge import Charge  # noqa: PLC0415
+
+    return Charge(10**9, 10**9, 0, 10**8, 0)
+
+
+def test_abandoning_keeps_the_spend_and_ends_the_id(ledger: plume.Ledger) -> None:
+    with ledger.dataset("searches").claimed("first", "q") as claim:
+        claim.reserve(plume_charge())
+    ledger.abandon("first")
+    assert ledger.dataset("searches").spent.epsilon == 1
+    with pytest.raises(LedgerError, match="release 'first' is abandoned; only a reserved one"):
+        ledger.abandon("first")
+    with pytest.raises(LedgerError, match="the ledger has no release 'second'"):
+        ledger.abandon("second")
+
+
+@pytest.mark.parametrize("release_id", ["", "a/b", "..", "ä", "x" * 65, "a b", "a\n", 7, "a.b"])
+def test_an_id_that_is_no_file_name_is_refused(ledger: plume.Ledger, release_id: Any) -> None:
+    with pytest.raises(LedgerError, match=r"release_id is .*; it must be 1 to 64"):
+        plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id=release_id)
+    assert kinds(ledger) == ["dataset"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "match"),
+    [
+        ({"release_id": "first"}, UsageError, "release_id is given without a ledger"),
+        ({"dataset": "searches"}, LedgerError, "ledger is a NoneType and dataset is 'searches'"),
+        ({"ledger": "budget.ledger", "dataset": "searches"}, LedgerError, "ledger is a str"),
+        ({"ledger": 7}, LedgerError, "ledger is a int"),
+    ],
+)
+def test_half_a_ledger_is_refused(settings: dict[str, Any], error: type, match: str) -> None:
+    with pytest.raises(error, match=match):
+        plume.run(query(), ROWS, **settings)
+
+
+def test_a_ledger_needs_its_dataset_named(ledger: plume.Ledger) -> None:
+    with pytest.raises(LedgerError, match="ledger is a Ledger and dataset is None"):
+        plume.run(query(), ROWS, ledger=ledger)
+    with pytest.raises(LedgerError, match="no dataset 'other'; it has 'searches'"):
+        plume.run(query(), ROWS, ledger=ledger, dataset="other")
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, 7])
+def test_a_bad_name_of_a_dataset_is_refused(ledger: plume.Ledger, name: Any) -> None:
+    with pytest.raises(LedgerError, match="the dataset's name is"):
+        ledger.add_dataset(name, plume.Budget(1))
+
+
+def test_a_dataset_has_one_budget_for_ever(ledger: plume.Ledger) -> None:
+    with pytest.raises(LedgerError, match="in the ledger already; its budget cannot be changed"):
+        ledger.add_dataset("searches", plume.Budget(100, 1e-5))
+    with pytest.raises(BudgetError, match=r"budget is 1; it must be a plume\.Budget"):
+        ledger.add_dataset("more", 1)
+    assert ledger.dataset("searches").budget == plume.Budget(3, 1e-5)
+
+
+def test_a_ledger_is_never_made_by_the_way(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"no ledger '.*'; make one with"):
+        plume.Ledger(tmp_path / "absent")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_ledger_takes_no_others_place(ledger: plume.Ledger) -> None:
+    with pytest.raises(LedgerError, match="exists already"):
+        plume.Ledger.create(ledger.path)
+
+
+def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello " * 1000)
+    with pytest.raises(LedgerDamaged, match="is no ledger of Plume, or is damaged"):
+        plume.Ledger(tmp_path / "text")
+    sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
+    with pytest.raises(LedgerError, match="is no ledger of Plume"):
+        plume.Ledger(tmp_path / "other")
+
+
+def test_a_newer_ledger_is_told(ledger: plume.Ledger) -> None:
+    sqlite3.connect(ledger.path).execute("PRAGMA user_version = 2").connection.close()
+    with pytest.raises(LedgerError, match="is a ledger of version 2; this Plume reads version 1"):
+        plume.Ledger(ledger.path)
+
+
+def test_files_are_for_their_owner_only(ledger: plume.Ledger) -> None:
+    before = os.umask(0)
+    try:
+        plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    finally:
+        os.umask(before)
+    places = [ledger.path, ledger.shelf.folder, ledger.shelf.released("first")]
+    assert [oct(place.stat().st_mode & 0o777) for place in places] == ["0o600", "0o700", "0o600"]
+    assert [path.name for path in ledger.shelf.folder.iterdir()] == ["first.parquet"]
+
+
+def test_an_empty_ledger_has_a_head(tmp_path: Path) -> None:
+    assert plume.Ledger.create(tmp_path / "l").verify() == BEGINNING
