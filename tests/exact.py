@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from entropy import ConstantEntropy
 from plume.engines.engine import Engine, Table
-from plume.engines.execute import draw, run_statement
+from plume.engines.execute import draw, run_step
 from plume.noise.entropy import salt
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
@@ -44,8 +44,8 @@ def exact_step(
                 session.write(SELECTED_KEYS, selected, types={key: types[key] for key in asked.keys})
             elif isinstance(step, Noise):
                 draw(step, session, ENTROPY)
-            for statement in printed.get(step.name, ()):
-                run_statement(statement, session)
+            else:
+                run_step(step, session, printed)
             if step.name == name:
                 return session.fetch(name, asked.keys)
     raise AssertionError(f"no step {name}")

@@ -10,6 +10,7 @@ from plume.version import __version__
 
 if TYPE_CHECKING:
     from plume.engines.duckdb import DuckDB
+    from plume.engines.spark import Spark
     from plume.errors import PlumeError
     from plume.explanation import Explanation
     from plume.mechanisms.count import count
@@ -27,6 +28,7 @@ __all__ = [
     "PlumeError",
     "Query",
     "Release",
+    "Spark",
     "__version__",
     "count",
     "explain",
@@ -42,6 +44,7 @@ _HOMES = {
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
+    "Spark": "plume.engines.spark",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
     "run": "plume.running",

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Session, Table
+from plume.engines.frames import is_spark_frame
 from plume.engines.execute import OnStep, execute
 from plume.errors import EngineError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
@@ -33,8 +34,8 @@ def run(
 ) -> Release:
     """Answer a query privately.
 
-    `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, or anything else that offers
-    an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
+    `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
+    anything else that offers an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
 
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
@@ -43,10 +44,19 @@ def run(
         SystemEntropy(),
         query,
         data,
-        engine=engine or DuckDB(),
+        engine=engine or _engine_for(data),
         pipeline=pipeline,
         on_step=on_step or _say_nothing,
     )
+
+
+def _engine_for(data: Any) -> Engine:
+    """Spark for what lies in Spark, DuckDB for everything else."""
+    if not is_spark_frame(data):
+        return DuckDB()
+    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
+
+    return Spark()
 
 
 def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:

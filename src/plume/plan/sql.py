@@ -3,6 +3,7 @@
 Names pass `identifier`, constants pass `constant`, and nothing else of a caller gets in.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.errors import PlumeBug
@@ -13,6 +14,8 @@ from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expressio
 from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 
 SALT_UNKNOWN = "{salt}"
+# The function that asks the store whether it holds a key; engines that have a store define it.
+ASK_STORE = "is_selected"
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,11 @@ class Statement:
     kept: bool
 
 
-def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> dict[str, tuple[Statement, ...]]:
+Printed = Mapping[str, tuple[Statement, ...]]
+"""The statements of each step, by its name."""
+
+
+def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> Printed:
     """Print every step that is SQL, by its name."""
     kept = _kept(plan, dialect)
     printed = [step for step in steps(plan) if not isinstance(step, Scan | Noise)]
@@ -60,7 +67,7 @@ def _print_step(step: Node, target: Target) -> str:
         case KeepFew():
             return _print_keep_few(step, dialect)
         case KeepSelected():
-            return _print_keep_selected(step, dialect)
+            return print_keep_selected(step, dialect)
         case Append():
             selects = (f"SELECT {_names(step.columns, dialect)}\nFROM {_name(s, dialect)}" for s in step.sources)
             return "\nUNION ALL\n".join(selects)
@@ -159,7 +166,8 @@ def _print_keep_few(step: KeepFew, dialect: Dialect) -> str:
     return f"SELECT {_names(step.columns, dialect)}\nFROM ({ranked})\nWHERE key_rank <= {step.limit}"
 
 
-def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
+def print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
+    """Print the step that keeps rows of selected keys, in the way its lookup says."""
     columns, source, selected = (
         _names(step.columns, dialect),
         _name(step.source, dialect),
@@ -168,9 +176,19 @@ def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
     keys = _names(step.keys, dialect)
     if dialect is not SPARK:
         return f"SELECT {columns}\nFROM {source} SEMI JOIN {selected} USING ({keys})"
-    if step.lookup is Lookup.BROADCAST:
-        return f"SELECT /*+ BROADCAST({selected}) */ {columns}\nFROM {source} LEFT SEMI JOIN {selected} USING ({keys})"
-    # A reduce-side join as the paper draws it: rows and marks meet at their key.
+    match step.lookup:
+        case Lookup.BROADCAST:
+            hint = f"/*+ BROADCAST({selected}) */"
+            return f"SELECT {hint} {columns}\nFROM {source} LEFT SEMI JOIN {selected} USING ({keys})"
+        case Lookup.STORE:
+            return f"SELECT {columns}\nFROM {source}\nWHERE {ASK_STORE}(struct({keys}))"
+        case Lookup.JOIN:
+            return _print_reduce_side_join(step, dialect)
+
+
+def _print_reduce_side_join(step: KeepSelected, dialect: Dialect) -> str:
+    """Let rows and marks meet at their key, as the paper draws it."""
+    columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
     nothing = ", ".join(
         identifier(column, dialect) if column in step.keys else f"NULL AS {identifier(column, dialect)}"
         for column in step.columns
@@ -178,7 +196,7 @@ def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
     return (
         f"SELECT {columns}\n"
         f"FROM (SELECT *, max(mark) OVER (PARTITION BY {keys}) AS selected\n"
-        f"      FROM (SELECT {columns}, 0 AS mark FROM {source}\n"
-        f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {selected}))\n"
+        f"      FROM (SELECT {columns}, 0 AS mark FROM {_name(step.source, dialect)}\n"
+        f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {_name(step.selected, dialect)}))\n"
         f"WHERE selected = 1 AND mark = 0"
     )

@@ -1,0 +1,20 @@
+"""Sessions of Spark for tests: small, quiet and quick to start."""
+
+from typing import Any
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.sql.artifact.isolation.enabled": "false",
+}
+
+
+def start(kind: str, **settings: str) -> Any:
+    from plume.engines.spark_session import start_session  # noqa: PLC0415 - most tests need no Spark
+
+    settings = SETTINGS | {name.replace("_", "."): value for name, value in settings.items()}
+    if kind == "spark-connect":
+        return start_session(remote="local[2]", settings=settings)
+    return start_session(master="local[2]", settings=settings)
