@@ -83,7 +83,9 @@ def cluster(folder: Path) -> Iterator[list[Server]]:
     with ExitStack() as stack:
         nodes = []
         for port in free_ports(3):
-            nodes.append(Server(port, folder / f"node {port}", "--cluster-enabled", "yes", "--cluster-node-timeout", "1500"))
+            nodes.append(
+                Server(port, folder / f"node {port}", "--cluster-enabled", "yes", "--cluster-node-timeout", "1500")
+            )
             stack.callback(nodes[-1].stop)
         for number, node in enumerate(nodes):
             slots = range(number * SLOTS // 3, (number + 1) * SLOTS // 3)

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Session, Table
-from plume.engines.frames import is_spark_frame
 from plume.engines.execute import OnStep, execute
+from plume.engines.frames import is_spark_frame
 from plume.errors import EngineError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
 from plume.noise.entropy import Entropy, SystemEntropy

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import plume
-from exact import SALT
 from entropy import ConstantEntropy
+from exact import SALT
 from plume.engines.engine import Table
 from plume.engines.execute import draw, run_step
 from plume.engines.spark import Spark
@@ -130,7 +130,11 @@ def slow_at_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 INPUTS = {"first attempt": failing_at_first, "speculation": slow_at_first}
 SETTINGS = {
-    "speculation": {"spark.speculation": "true", "spark.speculation.quantile": "0.5", "spark.speculation.interval": "50ms"}
+    "speculation": {
+        "spark.speculation": "true",
+        "spark.speculation.quantile": "0.5",
+        "spark.speculation.interval": "50ms",
+    }
 }
 
 

@@ -13,10 +13,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from entropy import ConstantEntropy
 from exact import exact_step
 from plume.engines.duckdb import DuckDB
-from spark.faulty_run import QUERY, CountingEntropy, digest, write_rows
+from spark.faulty_run import QUERY, digest, write_rows
 
 HERE = Path(__file__).parent
 STAGES = [f"stage {number}" for number in range(1, 6)]

@@ -1,6 +1,7 @@
 """Options become a query and an engine."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from plume.cli.measure_text import parse_measure
@@ -47,13 +48,11 @@ def make_engine(options: Mapping[str, Any]) -> Engine:
 
 
 def _make_spark(options: Mapping[str, Any]) -> Engine:
-    try:
-        from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
-        from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
-    except ImportError:
-        Spark = None  # noqa: N806 - said below, without a chain of errors
-    if Spark is None:
+    if find_spec("pyspark") is None:
         raise UsageError("--engine spark needs PySpark; pip install 'plume-dp[spark]'.")
+    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
+    from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
+
     session = start_session(
         master=options["spark_master"], remote=options["spark_remote"], settings=options["spark_settings"]
     )

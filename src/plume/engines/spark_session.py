@@ -10,6 +10,9 @@ from pyspark.sql import SparkSession
 from plume.engines.java import find_java
 from plume.errors import SettingError
 
+# A Spark that Plume started has nobody else to talk to, and its log quotes data.
+_SETTINGS = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+
 
 def active_session() -> Any:
     """Give the session that is active in this process, or start one on this machine."""
@@ -22,7 +25,7 @@ def start_session(
     """Start Spark on a master, such as `local[2]`, or connect to a server, such as `sc://host:15002`."""
     if master is not None and remote is not None:
         raise SettingError("a master and a remote server were both given; Spark runs on one of them.")
-    builder = SparkSession.builder.appName("plume").config(map={**(settings or {})})
+    builder = SparkSession.builder.appName("plume").config(map={**_SETTINGS, **(settings or {})})
     if remote is None or remote.startswith("local"):
         if home := find_java():
             os.environ["JAVA_HOME"] = home

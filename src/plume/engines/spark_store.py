@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.functions import ArrowUDFType, arrow_udf  # type: ignore[attr-defined]  # its stubs lack them
 
 from plume.errors import SettingError
 from plume.lookup.store import StoredKeys, ask, connect, encode
@@ -47,9 +47,14 @@ def refuse_bare_workers(session: Any, url: str) -> None:
         words = str(error)
     if "ModuleNotFoundError" in words:
         raise SettingError(
-            "executors cannot ask the store: Plume or redis is not installed there; install 'plume-dp[store]' on them, or leave the store out."
+            "executors cannot ask the store: Plume or redis is not installed there; install 'plume-dp[store]' on them, "
+            "or leave the store out."
         )
     if words:
-        raise SettingError("executors cannot reach the store; is it there, and does its address hold on their machines?")
+        raise SettingError(
+            "executors cannot reach the store; is it there, and does its address hold on their machines?"
+        )
     if found != {__version__}:
-        raise SettingError(f"executors have another version of Plume than {__version__}, which the driver has; install the same.")
+        raise SettingError(
+            f"executors have another version of Plume than {__version__}, which the driver has; install the same."
+        )

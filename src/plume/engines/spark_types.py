@@ -15,14 +15,15 @@ _KINDS = {
     "float": Kind.FLOAT,
     "double": Kind.FLOAT,
     "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
     "timestamp_ntz": Kind.TIMESTAMP,
     "byte": Kind.INTEGER,
     "short": Kind.INTEGER,
     "integer": Kind.INTEGER,
     "long": Kind.INTEGER,
 }
-# Types of which equal values are the same in every respect, also after they left Spark and came back. Maps are not: equal ones differ in order.
-_EXACT = frozenset(_KINDS) - {"float", "double"} | {"binary", "timestamp", "array", "struct"}
+# Types of which equal values are the same in every respect, also after they left Spark and came back; equal maps differ in order.
+_EXACT = frozenset(_KINDS) - {"float", "double"} | {"binary", "array", "struct"}
 _SIGNED = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),

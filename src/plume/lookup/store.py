@@ -1,4 +1,4 @@
-"""Selected keys in a key-value store that workers ask: the paper's read-only distributed hash table, on a server or cluster of Redis's protocol.
+"""Selected keys in a store that workers ask: the paper's read-only distributed hash table, on a server or cluster of Redis's protocol.
 
 Keys lie in buckets, each a set written by one command with a mark in it. Whoever asks a bucket asks for its mark too, so that a bucket
 which was lost, evicted or never there is an error and never an answer.

@@ -19,6 +19,8 @@ class Dialect:
     """The integer type whose sum cannot overflow, however many rows one user has."""
     escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside a text constant, in this order."""
+    pattern_escapes: tuple[tuple[str, str], ...] = ()
+    """What must be replaced inside the pattern of a LIKE, where a backslash is a backslash."""
 
 
 DUCKDB = Dialect("duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", escapes=(("'", "''"),))
@@ -28,6 +30,7 @@ SPARK = Dialect(
     text_type="STRING",
     summable_type="DECIMAL(28, 0)",
     escapes=(("\\", "\\\\"), ("'", "\\'")),
+    pattern_escapes=(("\\", "\\\\"),),
 )
 
 

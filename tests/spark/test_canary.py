@@ -1,0 +1,26 @@
+"""A canary in data on Spark: no error, log or release says a word of it, also not what Spark's Java prints."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from privacy.test_canary import CANARY
+from spark.poisoned_run import FRAMES
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("kind", ["spark", "spark-connect"])
+def test_nothing_of_one_persons_data_leaves_spark(kind: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(HERE.parent)}
+    command = [sys.executable, str(HERE / "poisoned_run.py"), kind]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+    assert CANARY not in done.stdout + done.stderr
+    assert "777123" not in done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert sum(line.startswith("clean") for line in lines) == len(FRAMES) + 4, done.stderr[-3000:]
+    # Else these would be ordinary rows, and nothing would be at stake.
+    assert int(lines[-1].split()[1]) >= 9
