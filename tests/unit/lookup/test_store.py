@@ -23,9 +23,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield made
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[list[Server]]:
-    with cluster(tmp_path) as made:
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    with cluster(tmp_path_factory.mktemp("cluster")) as made:
         yield made
 
 
@@ -79,11 +79,12 @@ def test_one_bucket_that_was_evicted_is_an_error_and_no_answer(server: Server) -
         held(stored, KEYS)
 
 
-def test_a_node_that_is_lost_is_an_error_and_no_answer(nodes: list[Server]) -> None:
-    stored = load(nodes[0].url, KEYS)
-    nodes[2].stop()
-    with pytest.raises(StoreError, match="the store could not be asked or written to"):
-        held(stored, KEYS)
+def test_a_node_that_is_lost_is_an_error_and_no_answer(tmp_path: Path) -> None:
+    with cluster(tmp_path) as nodes:
+        stored = load(nodes[0].url, KEYS)
+        nodes[2].stop()
+        with pytest.raises(StoreError, match="the store could not be asked or written to"):
+            held(stored, KEYS)
 
 
 def test_a_node_that_comes_back_empty_is_an_error_and_no_answer(nodes: list[Server]) -> None:
