@@ -7,7 +7,9 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import plume
-from entropy import ConstantEntropy
-from exact import SALT
+from exact import ENTROPY, SALT
 from plume.engines.engine import Table
-from plume.engines.execute import draw, run_step
+from plume.engines.execute import run_step
 from plume.engines.spark import Spark
 from plume.engines.spark_session import start_session
 from plume.pipelines.pipeline import make_plan
@@ -44,16 +45,6 @@ CLUSTER = {
     "spark.cores.max": "2",
 }
 USERS, KEYS = 4000, 300
-
-
-class CountingEntropy(ConstantEntropy):
-    """Noise of zero that counts how often it is drawn."""
-
-    drawn = 0
-
-    def words(self, size: int) -> Any:
-        self.drawn += size
-        return super().words(size)
 
 
 def write_rows(path: Path) -> None:
@@ -147,7 +138,12 @@ def digest(rows: pa.Table) -> str:
 def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     """Run the plan to its end with the fault in it, and sum up what was bounded and what came out."""
     asked, plan = make_plan(QUERY)
-    cluster, entropy = Cluster(session), CountingEntropy()
+    cluster, noised = Cluster(session), Counter[str]()
+
+    def noise(step: Noise, batch: pa.RecordBatch) -> pa.RecordBatch:
+        noised[step.name] += batch.num_rows
+        return step.noiser.noise(batch, ENTROPY)
+
     before = set(cluster.executors())
     if fault.startswith("stage"):
         cluster.kill_in_stage(int(fault.split()[1]))
@@ -155,14 +151,14 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
         printed = print_plan(plan, opened.dialect, salt=SALT)
         for step in steps(plan):
             if isinstance(step, Noise):
-                draw(step, opened, entropy)
+                opened.noise(step.name, step.source.name, partial(noise, step))
                 if fault == "shuffle files" and step is not plan:
                     cluster.lose_shuffle_files()
             else:
                 run_step(step, opened, printed)
         rows = {name: opened.fetch(name, asked.keys) for name in ("bounded", "safe", "exact", plan.name)}
     lost = len(before - set(cluster.executors()))
-    return {"digests": {name: digest(table) for name, table in rows.items()}, "drawn": entropy.drawn, "lost": lost}
+    return {"digests": {name: digest(table) for name, table in rows.items()}, "noised": noised, "lost": lost}
 
 
 def main(fault: str, folder: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,10 @@ def start_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     started, failed = None, False
     try:
-        started = (builder.master(master or "local[*]") if remote is None else builder.remote(remote)).getOrCreate()
+        # A server does not take all settings that a new Spark takes, and says so for each; what it takes is what counts.
+        with warnings.catch_warnings(action="ignore"):
+            wanted = builder.master(master or "local[*]") if remote is None else builder.remote(remote)
+            started = wanted.getOrCreate()
     except Exception:  # noqa: BLE001 - Spark's own words may hold what the settings held, such as passwords
         failed = True
     if failed:

@@ -1,13 +1,21 @@
-"""Silence while a run is under way: Spark and PySpark log errors with the values that caused them, even those somebody catches."""
+"""What Spark says is withheld: its errors quote values, and both Spark and PySpark log them, even those that somebody catches."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+from plume.engines.quietly import quietly
+from plume.errors import EngineError, PlumeError, ResourceError, StoreError
 
 # PySpark's two loggers of failing queries, those of its gateway to Java, and Spark Connect's.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j", "pyspark")
 _JAVA_LOGGER = "org.apache.spark"
+_OUT_OF_ROOM = ("OutOfMemoryError", "No space left on device", "maxResultSize", "MemoryError")
+
+_OF_THE_STORE = ("plume.errors.StoreError", "redis.exceptions")
+
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -44,3 +52,21 @@ def _java_silence(session: Any) -> Iterator[None]:
         yield
     finally:
         configurator.setLevel(_JAVA_LOGGER, level)
+
+
+def withheld(step: str, call: Callable[[], _Result]) -> _Result:
+    """Call into Spark; its errors quote data, so they end here and a plain sentence goes on."""
+    return quietly(call, lambda error: _failure(step, error))
+
+
+def _failure(step: str, error: Exception) -> PlumeError:
+    """Say what went wrong in words of our own."""
+    if any(sign in str(error) for sign in _OUT_OF_ROOM) or isinstance(error, MemoryError):
+        return ResourceError(
+            f"memory or disk ran out at step {step}; give executors more, or make pieces smaller with spark.sql.shuffle.partitions."
+        )
+    if any(sign in str(error) for sign in _OF_THE_STORE):
+        return StoreError(
+            f"the store of selected keys failed at step {step}; nothing was released. Is every node of it up?"
+        )
+    return EngineError(f"Spark failed at step {step}; its message is withheld, since it may quote data.")

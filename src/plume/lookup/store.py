@@ -49,11 +49,6 @@ def encode(keys: pa.StructArray) -> list[bytes]:
     return [b"".join(b"%d:%b" % (len(part), part) for part in key) for key in zip(*parts, strict=True)]
 
 
-def can_hold(kind: pa.DataType) -> bool:
-    """Tell whether keys of a type can be written as bytes; nested ones cannot."""
-    return not pa.types.is_nested(kind)
-
-
 def _bytes_of(part: pa.Array) -> list[bytes]:
     if pa.types.is_temporal(part.type):
         part = part.cast(pa.int32() if pa.types.is_date32(part.type) or pa.types.is_time32(part.type) else pa.int64())
