@@ -1,6 +1,12 @@
 """Sessions of Spark for tests: small, quiet and quick to start."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
+
+HERE = Path(__file__).parent
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -19,3 +25,10 @@ def start(kind: str, **settings: str) -> Any:
     if kind == "spark-connect":
         return start_session(remote="local[2]", settings=settings)
     return start_session(master="local[2]", settings=settings)
+
+
+def run_script(name: str, *arguments: str, seconds: int = 300) -> subprocess.CompletedProcess[str]:
+    """Run a script of tests/spark in a process of its own, with a Spark of its own."""
+    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    command = [sys.executable, str(HERE / "spark" / name), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds, check=False)  # noqa: S603

@@ -90,7 +90,7 @@ class Release:
 
     def to_spark(self, session: Any = None) -> Any:
         """Give the rows as a Spark DataFrame of plain data, in a session or else the active one."""
-        from plume.engines.spark_output import make_frame  # noqa: PLC0415 - an extra
+        from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
 
         return make_frame(self.rows, session)
 
@@ -100,7 +100,7 @@ class Release:
         A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
         """
         if isinstance(path, str) and "://" in path:
-            from plume.engines.spark_output import write_folder  # noqa: PLC0415 - an extra
+            from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
 
             write_folder(self.rows, path)
             return

@@ -1,23 +1,15 @@
 """A canary in data on Spark: no error, log or release says a word of it, also not what Spark's Java prints."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from privacy.test_canary import CANARY
 from spark.poisoned_run import FRAMES
-
-HERE = Path(__file__).parent
+from sparks import run_script
 
 
 @pytest.mark.parametrize("kind", ["spark", "spark-connect"])
 def test_nothing_of_one_persons_data_leaves_spark(kind: str) -> None:
-    environment = os.environ | {"PYTHONPATH": str(HERE.parent)}
-    command = [sys.executable, str(HERE / "poisoned_run.py"), kind]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)  # noqa: S603
+    done = run_script("poisoned_run.py", kind)
     assert CANARY not in done.stdout + done.stderr
     assert "777123" not in done.stdout + done.stderr
     lines = done.stdout.splitlines()

@@ -15,10 +15,11 @@ from pyspark import StorageLevel
 from plume.engines.engine import Noising, Table
 from plume.engines.frames import is_spark_frame
 from plume.engines.spark_reading import let_in
+from plume.engines.spark_rows import make_frame
 from plume.engines.spark_session import active_session
 from plume.engines.spark_silence import silence, withheld
 from plume.engines.spark_store import asking, refuse_bare_workers
-from plume.engines.spark_types import column_type, known_to_spark
+from plume.engines.spark_types import column_type
 from plume.errors import SettingError
 from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
@@ -164,7 +165,7 @@ class SparkRun:
 
     def read(self, name: str, rows: pa.Table) -> None:
         """Hand the rows of an Arrow table over to Spark, to be read under a name."""
-        withheld(name, lambda: self._session.createDataFrame(known_to_spark(rows)).createOrReplaceTempView(name))
+        withheld(name, lambda: make_frame(rows, self._session).createOrReplaceTempView(name))
 
     def read_parquet(self, name: str, paths: list[str]) -> None:
         """Let Parquet files be read under a name, all with the columns that any of them has."""

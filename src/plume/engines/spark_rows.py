@@ -1,8 +1,9 @@
-"""Released rows handed to Spark: plain data, already noised, in a frame that holds nothing to be computed again."""
+"""Rows handed to Spark from this process: plain data, in a frame that holds nothing to be computed again."""
 
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from plume.engines.spark_session import active_session
 from plume.engines.spark_types import known_to_spark
@@ -11,7 +12,10 @@ from plume.errors import OutputError
 
 def make_frame(rows: pa.Table, session: Any = None) -> Any:
     """Make a DataFrame of rows."""
-    return (session or active_session()).createDataFrame(known_to_spark(rows))
+    known = known_to_spark(rows)
+    # Of no rows at all, Spark Connect would not see the types.
+    types = None if known.num_rows else from_arrow_schema(known.schema)
+    return (session or active_session()).createDataFrame(known, types)
 
 
 def write_folder(rows: pa.Table, path: str) -> None:
