@@ -43,6 +43,8 @@ CLUSTER = {
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.executor.memory": "1g",
     "spark.cores.max": "2",
+    "spark.shuffle.io.maxRetries": "1",
+    "spark.shuffle.io.retryWait": "100ms",
 }
 USERS, KEYS = 4000, 300
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
 from plume.plan.sql import print_plan
 from plume.schema import kinds_expected
+from redis_servers import single
 
 QUERY = plume.Query(
     user="person",
@@ -103,6 +105,12 @@ def test_runtime_optimized_has_two_exchanges_and_a_broadcast(adaptive: Any) -> N
     assert exchanges(adaptive, "runtime_optimized", Spark(adaptive)) == Counter(
         {"by user": 1, "by key": 1, "broadcast": 1}
     )
+
+
+def test_a_store_instead_of_a_broadcast_has_no_exchange_more(adaptive: Any, tmp_path: Path) -> None:
+    with single(tmp_path) as server:
+        found = exchanges(adaptive, "plume", Spark(adaptive, lookup="store", store=server.url))
+    assert found == Counter({"by user": 1, "by key": 2})
 
 
 def test_a_join_instead_of_a_broadcast_has_two_exchanges_more(adaptive: Any) -> None:

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -19,14 +20,14 @@ from plume.engines.spark_rows import make_frame
 from plume.engines.spark_session import active_session
 from plume.engines.spark_silence import silence, withheld
 from plume.engines.spark_store import asking, refuse_bare_workers
-from plume.engines.spark_types import column_type
+from plume.engines.spark_types import column_type, is_flat
 from plume.errors import SettingError
 from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
 from plume.plan.dialect import SPARK, Dialect, identifier
 from plume.plan.nodes import Lookup
 from plume.plan.sql import ASK_STORE
-from plume.plan.types import Kind, Schema
+from plume.plan.types import Schema
 
 # What a run needs, in a session of its own: the caller's stays as it is.
 _SETTINGS = {
@@ -101,6 +102,7 @@ class SparkRun:
         self._tag = f"plume-{uuid.uuid4().hex}"
         self._session.addTag(self._tag)
         self._kept: list[Any] = []
+        self._views: list[str] = []
         self._shared: list[str] = []
         self._written: dict[str, int] = {}
         self._stored: list[StoredKeys] = []
@@ -112,34 +114,34 @@ class SparkRun:
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
-        withheld(name, lambda: self._session.sql(select).createOrReplaceTempView(name))
+        self._show(name, lambda: self._session.sql(select))
 
     def keep(self, name: str, select: str) -> None:
         """Keep what a step computes on the executors' disks, for the several steps that read it."""
         frame = withheld(name, lambda: self._session.sql(select))
         self._kept.append(frame)
-        withheld(name, lambda: frame.persist(StorageLevel.DISK_ONLY).createOrReplaceTempView(name))
+        self._show(name, lambda: frame.persist(StorageLevel.DISK_ONLY))
 
     def lookup(self, selected: str) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""
         wanted, store = self._engine.lookup, self._engine.store
-        flat = all(
-            kind.kind is not Kind.OTHER or kind.engine_name == "BINARY" for kind in self.schema(selected).values()
-        )
+        flat = all(is_flat(found) for found in self.schema(selected).values())
         if wanted == Lookup.STORE.value and not flat:
             raise SettingError(
                 "the store holds keys of flat types only; leave lookup = 'store' out, and the keys are joined."
             )
-        chosen = (
-            Lookup(wanted)
-            if wanted != AUTO
-            else choose_lookup(self._written[selected], with_store=bool(store) and flat)
-        )
+        with_store = store is not None and flat
+        chosen = choose_lookup(self._written[selected], with_store=with_store) if wanted == AUTO else Lookup(wanted)
         if chosen is Lookup.STORE and store is not None:
-            keys = withheld(selected, lambda: self._session.table(selected).toArrow().to_struct_array())
-            self._stored.append(load(store, [key for chunk in keys.chunks for key in encode(chunk)]))
-            withheld(selected, lambda: self._session.udf.register(ASK_STORE, asking(self._stored[-1])))
+            self._load(selected, store)
         return chosen
+
+    def _load(self, selected: str, store: str) -> None:
+        """Write selected keys to the store, and give Spark the function that asks for them."""
+        keys = withheld(selected, lambda: self._session.table(selected).toArrow().to_struct_array())
+        stored = load(store, [key for chunk in keys.chunks for key in encode(chunk)])
+        self._stored.append(stored)
+        withheld(selected, lambda: self._session.udf.register(ASK_STORE, asking(stored)))
 
     def noise(self, name: str, source: str, noising: Noising) -> None:
         """Bring the rows of `source` to the driver, once, noise them batch by batch, and write down what comes back."""
@@ -165,12 +167,12 @@ class SparkRun:
 
     def read(self, name: str, rows: pa.Table) -> None:
         """Hand the rows of an Arrow table over to Spark, to be read under a name."""
-        withheld(name, lambda: make_frame(rows, self._session).createOrReplaceTempView(name))
+        self._show(name, lambda: make_frame(rows, self._session))
 
     def read_parquet(self, name: str, paths: list[str]) -> None:
         """Let Parquet files be read under a name, all with the columns that any of them has."""
         reader = self._session.read.option("mergeSchema", "true")
-        withheld(name, lambda: reader.parquet(*paths).createOrReplaceTempView(name))
+        self._show(name, lambda: reader.parquet(*paths))
 
     def share(self, name: str, frame: Any) -> None:
         """Let a DataFrame of the caller's session be read under a name."""
@@ -178,7 +180,12 @@ class SparkRun:
         withheld(name, lambda: frame.createGlobalTempView(shared))
         self._shared.append(shared)
         database = self.caller.conf.get("spark.sql.globalTempDatabase")
-        withheld(name, lambda: self._session.table(f"{database}.{shared}").createOrReplaceTempView(name))
+        self._show(name, lambda: self._session.table(f"{database}.{shared}"))
+
+    def _show(self, name: str, make: Callable[[], Any]) -> None:
+        """Make a DataFrame readable under a name."""
+        withheld(name, lambda: make().createOrReplaceTempView(name))
+        self._views.append(name)
 
     def check_workers(self, store: str) -> None:
         """Find out now whether executors can ask the store, before any work is done."""
@@ -186,11 +193,11 @@ class SparkRun:
 
     def close(self) -> None:
         """Stop what is still running and leave nothing behind; whoever has to clean up must not fail."""
-        tasks: list[Callable[[], Any]] = [lambda: self._session.interruptTag(self._tag)]
+        tasks: list[Callable[[], Any]] = [partial(self._session.interruptTag, self._tag)]
         tasks += [frame.unpersist for frame in self._kept]
-        tasks += [lambda name=name: self.caller.catalog.dropGlobalTempView(name) for name in self._shared]  # type: ignore[misc]
-        tasks += [lambda stored=stored: remove(stored) for stored in self._stored]  # type: ignore[misc]
-        tasks += [lambda: _end_session(self._session)]
+        tasks += [partial(self.caller.catalog.dropGlobalTempView, name) for name in self._shared]
+        tasks += [partial(self._session.catalog.dropTempView, name) for name in self._views]
+        tasks += [partial(remove, stored) for stored in self._stored]
         for task in tasks:
             with suppress(Exception):
                 task()
@@ -206,11 +213,6 @@ def _own_session(caller: Any) -> Any:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
-
-
-def _end_session(session: Any) -> None:
-    for table in session.catalog.listTables():
-        session.catalog.dropTempView(table.name)
 
 
 def _typed(column: str, types: Schema) -> str:

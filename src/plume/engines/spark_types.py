@@ -39,6 +39,11 @@ def column_type(found: Any) -> ColumnType:
     return ColumnType(kind, in_sql(found), exact=_EXACT.issuperset(_inside(found)))
 
 
+def is_flat(found: ColumnType) -> bool:
+    """Tell a type that can be written as bytes, since it is not made of others."""
+    return found.kind is not Kind.OTHER or found.engine_name == "BINARY"
+
+
 def in_sql(found: Any) -> str:
     """Write a type as a CAST wants it, with the names inside it quoted."""
     match found.typeName():
