@@ -8,13 +8,14 @@ from typing import Any
 
 HERE = Path(__file__).parent
 
+# Small questions end before Java has learnt to run fast: it need not try.
+BRIEF_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.driver.memory": "1g",
-    # Small questions end before Java has learnt to run fast: it need not try.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": BRIEF_JAVA,
 }
 
 

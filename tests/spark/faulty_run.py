@@ -29,6 +29,7 @@ from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
 from plume.plan.sql import print_plan
 from plume.schema import kinds_expected
+from sparks import BRIEF_JAVA
 
 QUERY = plume.Query.paper(
     user="person",
@@ -43,6 +44,8 @@ CLUSTER = {
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.executor.memory": "1g",
     "spark.cores.max": "2",
+    "spark.driver.extraJavaOptions": BRIEF_JAVA,
+    "spark.executor.extraJavaOptions": BRIEF_JAVA,
     "spark.shuffle.io.maxRetries": "1",
     "spark.shuffle.io.retryWait": "100ms",
 }

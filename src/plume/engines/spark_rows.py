@@ -13,9 +13,8 @@ from plume.errors import OutputError
 def make_frame(rows: pa.Table, session: Any = None) -> Any:
     """Make a DataFrame of rows."""
     known = known_to_spark(rows)
-    # Of no rows at all, Spark Connect would not see the types.
-    types = None if known.num_rows else from_arrow_schema(known.schema)
-    return (session or active_session()).createDataFrame(known, types)
+    # Left to itself, Spark Connect does not see the types where there are no rows, and takes moments out of their time zone.
+    return (session or active_session()).createDataFrame(known, from_arrow_schema(known.schema))
 
 
 def write_folder(rows: pa.Table, path: str) -> None:
