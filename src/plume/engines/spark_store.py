@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.functions import ArrowUDFType, arrow_udf  # type: ignore[attr-defined]  # its stubs lack them
+from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # its stubs lack them
 
 from plume.errors import SettingError
 from plume.lookup.store import StoredKeys, ask, connect, encode
@@ -26,7 +26,7 @@ def asking(stored: StoredKeys) -> Any:
                 held = ask(client, stored, encoded)
                 yield pa.array([held[key] for key in encoded], pa.bool_())
 
-    return arrow_udf(is_selected, "boolean", ArrowUDFType.SCALAR_ITER)
+    return arrow_udf(is_selected, "boolean")
 
 
 def refuse_bare_workers(session: Any, url: str) -> None:
