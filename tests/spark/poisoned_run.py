@@ -44,7 +44,9 @@ def cases(session: Any, folder: Path) -> dict[str, Callable[[], Any]]:
     pq.write_table(pa.table(rows(user=CANARY)), path, compression="NONE")
     return made | {
         "an Arrow table": lambda: pa.table(rows(key=CANARY)),
-        "Python that raises": lambda: session.table("t").select("u", "k", "v").mapInArrow(raising, "u string, k string, v double"),
+        "Python that raises": lambda: (
+            session.table("t").select("u", "k", "v").mapInArrow(raising, "u string, k string, v double")
+        ),
         "a damaged file": lambda: str(damaged(path, 40)),
         "a file of text": lambda: _text(folder / "x.parquet"),
     }

@@ -1,5 +1,6 @@
 """Broadcast, store and join: whichever way rows find out whether their key was selected, the answer before noise is the same."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from plume.engines.spark import Spark
 from plume.errors import SettingError, StoreError
 from questions import asking
 from redis_servers import Server, cluster, single
+from sparks import run_script
 
 QUERY = asking(keys=["k", "day"], measures=[plume.count(2), plume.users()], max_keys_per_user=3)
 
@@ -95,6 +97,16 @@ def test_a_store_that_executors_cannot_reach_is_said_before_any_work(session: An
     with pytest.raises(SettingError, match="executors cannot reach the store"):
         plume.run(QUERY, ROWS, engine=Spark(session, store="redis://:secret@127.0.0.1:1"), on_step=steps.append)
     assert steps == []
+
+
+def test_executors_without_plume_are_found_out_before_any_work(classic: Any, server: Server) -> None:
+    del classic  # once is enough, and it has a Spark of its own
+    done = run_script("bare_run.py", server.url)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["said"].startswith(
+        "SettingError: executors cannot ask the store: Plume or redis is not installed there"
+    )
+    assert found["steps"] == []
 
 
 def test_keys_of_nested_types_are_refused_by_the_store(session: Any, server: Server) -> None:
