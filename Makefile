@@ -2,16 +2,17 @@
 
 PYTHON ?= python3
 USERS ?= 1e6
+ENGINE ?= duckdb
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo check test test-slow bench clean
+.PHONY: help setup demo check test test-spark test-spark-connect test-slow bench clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
 	@echo "make test    checks and all tests but the slow ones"
 	@echo "make check   format, lint, types, contracts"
-	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more)"
+	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,14 +36,23 @@ check: setup
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
+# Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test: check
 	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
+	$(MAKE) --jobs 2 --output-sync=target test-spark test-spark-connect
+
+test-spark test-spark-connect: setup
+	$(VENV)/bin/pytest -m "not slow" --engines $(@:test-%=%)
 
 test-slow: setup
 	$(VENV)/bin/pytest -m slow
+	$(VENV)/bin/pytest -m slow --engines spark
+	$(VENV)/bin/pytest -m slow --engines spark-connect
 
 bench: setup
-	$(VENV)/bin/python benchmarks/duckdb_group_by.py --users $(USERS)
+	$(VENV)/bin/python benchmarks/$(ENGINE)_group_by.py --users $(USERS)
+
+bench-measures: setup
 	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
 
 clean:

@@ -7,14 +7,14 @@ from typing import Any
 import pyarrow as pa
 
 from entropy import ConstantEntropy
-from plume.engines.engine import Engine, Session, Table
-from plume.engines.execute import draw, run_statement
+from plume.engines.engine import Engine, Table
+from plume.engines.execute import draw, run_step
 from plume.noise.entropy import salt
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
-from plume.plan.nodes import Node, Noise
-from plume.plan.sql import Statement, print_plan
+from plume.plan.nodes import Noise
+from plume.plan.sql import print_plan
 from plume.query import Query
 from plume.running import run_with
 from plume.schema import kinds_expected
@@ -50,15 +50,10 @@ def exact_step(
             if step.name in prescribed:
                 types = session.schema("rows")
                 session.write(step.name, prescribed[step.name], types={key: types[key] for key in asked.keys})
+            elif isinstance(step, Noise):
+                draw(step, session, ENTROPY)
             else:
                 run_step(step, session, printed)
             if step.name == name:
                 return session.fetch(name, asked.keys)
     raise AssertionError(f"no step {name}")
-
-
-def run_step(step: Node, session: Session, printed: dict[str, tuple[Statement, ...]]) -> None:
-    if isinstance(step, Noise):
-        draw(step, session, ENTROPY)
-    for statement in printed.get(step.name, ()):
-        run_statement(statement, session)

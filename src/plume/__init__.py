@@ -11,6 +11,7 @@ from plume.version import __version__
 if TYPE_CHECKING:
     from plume.auditing.audit import Audit, audit
     from plume.engines.duckdb import DuckDB
+    from plume.engines.spark import Spark
     from plume.errors import PlumeError
     from plume.explanation import Explanation
     from plume.ledger.ledger import Ledger
@@ -36,6 +37,7 @@ __all__ = [
     "PlumeError",
     "Query",
     "Release",
+    "Spark",
     "__version__",
     "audit",
     "count",
@@ -63,6 +65,7 @@ _HOMES = {
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
+    "Spark": "plume.engines.spark",
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",

@@ -18,7 +18,8 @@ PlumeError
 ├── LedgerDamaged         a ledger that is not what was written
 ├── AuditFailed           a query that does not keep its promise on made-up data
 ├── EngineError           the engine failed; its own words are withheld, since they may quote data
-│   └── ResourceError       memory or disk ran out
+│   ├── ResourceError       memory or disk ran out
+│   └── StoreError          the store of selected keys failed
 └── PlumeBug              cannot happen; please report it
 
 No message holds a row, a key, a user id or a count taken from data.
@@ -99,6 +100,10 @@ class EngineError(PlumeError):
 
 class ResourceError(EngineError):
     """Memory or disk ran out."""
+
+
+class StoreError(EngineError):
+    """The store that workers ask for selected keys failed."""
 
 
 class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it

@@ -133,8 +133,22 @@ class Release:
 
         return polars.from_arrow(self.rows)
 
+    def to_spark(self, session: Any = None) -> Any:
+        """Give the rows as a Spark DataFrame of plain data, in a session or else the active one."""
+        from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
+
+        return make_frame(self.rows, session)
+
     def write_parquet(self, path: str | Path) -> None:
-        """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all."""
+        """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all.
+
+        A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
+        """
+        if isinstance(path, str) and "://" in path:
+            from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
+
+            write_folder(self.rows, path)
+            return
         write_whole(Path(path), self.write_into)
 
     def write_into(self, file: Any) -> None:

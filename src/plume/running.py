@@ -8,6 +8,7 @@ import pyarrow as pa
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Session, Table
 from plume.engines.execute import OnStep, execute
+from plume.engines.frames import is_spark_frame
 from plume.errors import EngineError, LedgerError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
 from plume.ledger.entry import Kind
@@ -40,8 +41,8 @@ def run(  # noqa: PLR0913 - all of them are the caller's
 ) -> Release:
     """Answer a query privately.
 
-    `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, or anything else that offers
-    an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
+    `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
+    anything else that offers an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before data is read;
     the same `release_id` is charged once and gives the same rows for ever.
@@ -49,7 +50,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
     """
-    engine, on_step = engine or DuckDB(), on_step or _say_nothing
+    engine, on_step = engine or _engine_for(data), on_step or _say_nothing
     charged = _charged_dataset(ledger, dataset, release_id)
     if charged is None:
         return run_with(SystemEntropy(), query, data, engine=engine, pipeline=pipeline, on_step=on_step)
@@ -79,6 +80,15 @@ def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | No
                 f"ledger is a {type(ledger).__name__} and dataset is {dataset!r}; "
                 "give ledger=ledger.dataset('name'), or ledger=plume.Ledger(path) and dataset='name'."
             )
+
+
+def _engine_for(data: Any) -> Engine:
+    """Spark for what lies in Spark, DuckDB for everything else."""
+    if not is_spark_frame(data):
+        return DuckDB()
+    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
+
+    return Spark()
 
 
 def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:

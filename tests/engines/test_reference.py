@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
-import plume
 from exact import ENTROPY, SALT, exact_release, exact_step
+from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.noise.gaussian import RoundedGaussian
 from plume.pipelines.calibrated import calibrate
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
+from random_tables import SETTINGS, Listed, on_random_tables
 from reference import pipelines as reference
 from reference.pipelines import Key, Record, System, Total
 from strategies import KEYS, KINDS, Asked, asked, records, table, tables
@@ -25,7 +25,8 @@ from strategies import KEYS, KINDS, Asked, asked, records, table, tables
 # Of quantiles the reference knows the weights of leaves only; what is made of them is tested with the mechanism.
 RELEASED_AS_THEY_ARE = [kind for kind in KINDS if kind != "quantiles"]
 INVERSE_ROOTS = {keys: math.isqrt(2**40 // keys) for keys in range(1, 5)}
-SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+PIPELINES = ["naive", "runtime_optimized", "plume"]
+NUMBERS = {"DuckDB": 200, "Spark": 50}
 
 
 def expected(case: Asked, answer: dict[Key, tuple[Total, ...]]) -> list[tuple[object, ...]]:
@@ -125,25 +126,38 @@ def test_the_random_tables_are_worth_testing_on() -> None:
     assert seen["bounding again matters"] >= 40
 
 
-@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
-@SETTINGS
-@given(case=asked(), listed=tables)
-def test_pipeline_equals_the_reference(engine: Engine, pipeline: str, case: Asked, listed: list[tuple]) -> None:
-    oracle = reference.PIPELINES[pipeline]
-    answer = oracle(system(case), records(listed, composite=len(case.query.keys) > 1))
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipeline_equals_the_reference(engine: Engine, pipeline: str) -> None:
+    on_random_tables(engine, NUMBERS[type(engine).__name__], lambda case, listed: check(engine, pipeline, case, listed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipeline_equals_the_reference_on_many_more_tables(engine: Engine, pipeline: str) -> None:
+    on_random_tables(engine, 500, lambda case, listed: check(engine, pipeline, case, listed))
+
+
+def check(engine: Engine, pipeline: str, case: Asked, listed: Listed) -> None:
+    answer = reference.PIPELINES[pipeline](system(case), records(listed, composite=len(case.query.keys) > 1))
     exact = exact_step(case.query, table(listed), "exact", engine=engine, pipeline=pipeline)
     assert states(exact, case) == expected_states(case, answer)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_measure_equals_the_reference(engine: Engine, kind: str) -> None:
+    number = NUMBERS[type(engine).__name__] if isinstance(engine, DuckDB) else 10
+    on_random_tables(engine, number, lambda case, listed: check(engine, "plume", case, listed), kinds=[kind])
+
+
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])
-@settings(SETTINGS, max_examples=60)
-@given(case=asked(RELEASED_AS_THEY_ARE), listed=tables)
-def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str, case: Asked, listed: list[tuple]) -> None:
+def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str) -> None:
+    number = 60 if isinstance(engine, DuckDB) else 10
+    on_random_tables(engine, number, lambda case, listed: check(engine, pipeline, in_two_rounds(case), listed))
+
+
+def in_two_rounds(case: Asked) -> Asked:
     query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
-    case = replace(case, query=query)
-    answer = reference.PIPELINES[pipeline](system(case), records(listed, composite=len(query.keys) > 1))
-    release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
-    assert found(release) == expected(case, answer)
+    return replace(case, query=query)
 
 
 def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
@@ -151,52 +165,34 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
 
     @settings(SETTINGS, max_examples=60)
     @given(case=asked(), listed=tables)
-    def look(case: Asked, listed: list[tuple]) -> None:
+    def look(case: Asked, listed: Listed) -> None:
         nonlocal more
-        query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
-        both = system(replace(case, query=query))
-        rows = records(listed, composite=len(query.keys) > 1)
+        both = system(in_two_rounds(case))
+        rows = records(listed, composite=len(case.query.keys) > 1)
         more += reference.plume(both, rows).keys() != reference.plume(replace(both, retain_again=None), rows).keys()
 
     look()
     assert more >= 10
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@SETTINGS
-@given(data=st.data(), listed=tables)
-def test_each_measure_equals_the_reference(engine: Engine, kind: str, data: st.DataObject, listed: list[tuple]) -> None:
-    case = data.draw(asked([kind]))
-    answer = reference.plume(system(case), records(listed, composite=len(case.query.keys) > 1))
-    exact = exact_step(case.query, table(listed), "exact", engine=engine)
-    assert states(exact, case) == expected_states(case, answer)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_public_keys_equal_the_reference(engine: Engine, pipeline: str) -> None:
+    public = sorted({"nobody's", *KEYS[:4]})
+
+    def look(case: Asked, listed: Listed) -> None:
+        query = replace(case.query, keys="key", public_keys=public, min_users=1, selection="auto")
+        asked = replace(case, query=query)
+        answer = reference.of_public_keys(system(asked), records(listed, composite=False), {(key,) for key in public})
+        release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
+        assert are_equal(found(release), expected(asked, answer))
+
+    on_random_tables(engine, 40 if isinstance(engine, DuckDB) else 10, look, kinds=RELEASED_AS_THEY_ARE)
 
 
-@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
-@settings(SETTINGS, max_examples=40)
-@given(case=asked(RELEASED_AS_THEY_ARE), listed=tables, public=st.sets(st.sampled_from(KEYS), min_size=1))
-def test_public_keys_equal_the_reference(
-    engine: Engine, pipeline: str, case: Asked, listed: list[tuple], public: set[str]
-) -> None:
-    query = plume.Query(
-        user="person",
-        keys="key",
-        measures=case.query.measures,
-        max_keys_per_user=case.query.max_keys_per_user,
-        budget=case.query.budget,
-        public_keys=sorted(public),
-    )
-    case = Asked(query, case.measures)
-    answer = reference.of_public_keys(system(case), records(listed, composite=False), {(key,) for key in public})
-    release = exact_release(query, table(listed), engine=engine, pipeline=pipeline)
-    assert are_equal(found(release), expected(case, answer))
+def test_the_answer_does_not_depend_on_the_order_of_rows(engine: Engine) -> None:
+    def look(case: Asked, listed: Listed) -> None:
+        turned = [*listed[1::2], *listed[::-2]]
+        before, after = (exact_release(case.query, table(rows), engine=engine) for rows in (listed, turned))
+        assert before.equals(after)
 
-
-@settings(SETTINGS, max_examples=30)
-@given(case=asked(), listed=tables, order=st.randoms(use_true_random=False))
-def test_the_answer_does_not_depend_on_the_order_of_rows(
-    engine: Engine, case: Asked, listed: list[tuple], order: object
-) -> None:
-    before = found(exact_release(case.query, table(listed), engine=engine))
-    order.shuffle(listed)
-    assert found(exact_release(case.query, table(listed), engine=engine)) == before
+    on_random_tables(engine, 30 if isinstance(engine, DuckDB) else 10, look)

@@ -1,10 +1,12 @@
 """Options become a query and an engine."""
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from plume.cli.measure_text import parse_measure
 from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Engine
 from plume.errors import UsageError
 from plume.ledger.ledger import Dataset, Ledger
 from plume.privacy.budget import Budget
@@ -39,10 +41,32 @@ def find_dataset(options: Mapping[str, Any]) -> Dataset | None:
     return Ledger(options["ledger"]).dataset(options["dataset"])
 
 
-def make_engine(options: Mapping[str, Any]) -> DuckDB:
+_OF_DUCKDB = ("memory_limit", "threads", "temp_directory")
+_OF_SPARK = ("spark_master", "spark_remote", "spark_settings")
+
+
+def make_engine(options: Mapping[str, Any]) -> Engine:
     """Make the engine that the options describe."""
+    others = _OF_SPARK if options["engine"] == "duckdb" else _OF_DUCKDB
+    if given := [name for name in others if options[name]]:
+        option = "--spark-conf" if given[0] == "spark_settings" else f"--{given[0].replace('_', '-')}"
+        raise UsageError(f"{option} is not for --engine {options['engine']}; leave one of them out.")
+    if options["engine"] == "spark":
+        return _make_spark(options)
     return DuckDB(
         memory_limit=options["memory_limit"],
         threads=options["threads"],
         temp_directory=options["temp_directory"],
     )
+
+
+def _make_spark(options: Mapping[str, Any]) -> Engine:
+    if find_spec("pyspark") is None:
+        raise UsageError("--engine spark needs PySpark; pip install 'plume-dp[spark]'.")
+    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
+    from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
+
+    session = start_session(
+        master=options["spark_master"], remote=options["spark_remote"], settings=options["spark_settings"]
+    )
+    return Spark(session)

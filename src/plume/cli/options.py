@@ -74,7 +74,23 @@ query_options = _together(
     ),
 )
 
+
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read NAME=VALUE several times."""
+    for value in values:
+        if not value.partition("=")[0] or "=" not in value:
+            raise click.BadParameter(f"{value!r} is not of the form NAME=VALUE.", ctx, param)
+    return dict(value.split("=", 1) for value in values)
+
+
 engine_options = _together(
+    click.option(
+        "--engine",
+        type=click.Choice(["duckdb", "spark"]),
+        default="duckdb",
+        show_default=True,
+        help="Who does the work: this process, or a cluster.",
+    ),
     click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
     click.option("--threads", type=click.IntRange(min=1), help="DuckDB's default is one per core."),
     click.option(
@@ -82,6 +98,16 @@ engine_options = _together(
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
         metavar="FOLDER",
         help="Where data that outgrows memory goes, and is removed afterwards.",
+    ),
+    click.option("--spark-master", metavar="MASTER", help="Such as 'local[4]' or spark://host:7077."),
+    click.option("--spark-remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."),
+    click.option(
+        "--spark-conf",
+        "spark_settings",
+        multiple=True,
+        callback=_settings,
+        metavar="NAME=VALUE",
+        help="A setting of Spark; repeatable.",
     ),
 )
 

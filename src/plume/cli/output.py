@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ import pyarrow.csv
 
 from plume.cli.terminal import Say
 from plume.engines.files import find_files
-from plume.errors import OutputError, printable
+from plume.errors import InputError, OutputError, printable
 from plume.release import Release, harmless, show, write_whole
 
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
@@ -37,8 +38,15 @@ def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
 
 def refuse_input_as_target(files: Sequence[str], target: Path) -> None:
     """Refuse to replace the data itself, which --force alone must not be able to do."""
-    if target.exists() and any(path.samefile(target) for path in find_files(files).paths):
+    if target.exists() and any(path.samefile(target) for file in files for path in _paths(file)):
         raise OutputError(f"{str(target)!r} is part of the data; give another name.")
+
+
+def _paths(file: str) -> tuple[Path, ...]:
+    """Find the files behind a name; a table of Spark's has none here, and what is not there at all is said by the run."""
+    with suppress(InputError):
+        return find_files(file).paths
+    return ()
 
 
 def write_rows(release: Release, path: Path) -> None:

@@ -19,10 +19,12 @@ from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import Noising, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
+from plume.engines.quietly import quietly
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
+from plume.plan.nodes import Lookup
 from plume.plan.types import Kind, Schema
 
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
@@ -147,6 +149,11 @@ class DuckDBSession:
         """Compute a step once, for the several steps that read it."""
         self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
 
+    def lookup(self, selected: str) -> Lookup:
+        """Every worker is a thread of this process, and holds all selected keys."""
+        del selected
+        return Lookup.BROADCAST
+
     def noise(self, name: str, source: str, noising: Noising) -> None:
         """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
         batches = _quietly(name, lambda: [noising(batch) for batch in self._batches(source)])
@@ -261,15 +268,7 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
 
 
 def _quietly(step: str, call: Callable[[], _Result]) -> _Result:
-    """Call into DuckDB; what it raises is replaced outside of the handler, so that no exception chain keeps its words."""
-    failure: PlumeError | KeyboardInterrupt
-    try:
-        return call()
-    except PlumeError:
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, it may quote data
-        failure = _failure(step, error)
-    raise failure
+    return quietly(call, lambda error: _failure(step, error))
 
 
 def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:

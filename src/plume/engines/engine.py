@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.plan.dialect import Dialect
+from plume.plan.nodes import Lookup
 from plume.plan.types import Kind, Schema
 
 Noising = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -36,6 +37,9 @@ class Session(Protocol):
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
+
+    def lookup(self, selected: str) -> Lookup:
+        """Choose how rows find out whether their key is among the rows of a step, and make ready what that needs."""
 
     def noise(self, name: str, source: str, noising: Noising) -> None:
         """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""

@@ -40,6 +40,11 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
     return rows
 
 
+def is_spark_frame(content: Any) -> bool:
+    """Tell a DataFrame of Spark, classic or Connect, without importing either."""
+    return type(content).__module__.startswith("pyspark.sql.") and hasattr(content, "sparkSession")
+
+
 def _is_lazy(content: Any) -> bool:
     """Tell a Polars LazyFrame."""
     return hasattr(content, "collect") and hasattr(content, "collect_schema")

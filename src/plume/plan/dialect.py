@@ -21,6 +21,8 @@ class Dialect:
     """The integer type for what is multiplied before it is divided."""
     escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside a text constant, in this order."""
+    pattern_escapes: tuple[tuple[str, str], ...] = ()
+    """What must be replaced inside the pattern of a LIKE, where a backslash is a backslash."""
 
 
 DUCKDB = Dialect(
@@ -33,6 +35,7 @@ SPARK = Dialect(
     summable_type="DECIMAL(28, 0)",
     wide_type="DECIMAL(38, 0)",
     escapes=(("\\", "\\\\"), ("'", "\\'")),
+    pattern_escapes=(("\\", "\\\\"),),
 )
 
 

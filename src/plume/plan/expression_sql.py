@@ -237,7 +237,10 @@ def _(expression: e.IsIn, target: Target) -> str:
 
 @print_expression.register
 def _(expression: e.Like, target: Target) -> str:
-    return f"({print_expression(expression.of, target)} LIKE {print_expression(expression.pattern, target)})"
+    pattern = str(expression.pattern.value)
+    for plain, escaped in target.dialect.pattern_escapes:
+        pattern = pattern.replace(plain, escaped)
+    return f"({print_expression(expression.of, target)} LIKE {constant(pattern, target.dialect)})"
 
 
 def _double(value: float) -> str:

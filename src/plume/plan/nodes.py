@@ -48,7 +48,11 @@ class Lookup(Enum):
     """How rows find out whether their key was selected."""
 
     BROADCAST = "broadcast"
+    """Every worker holds all selected keys."""
+    STORE = "store"
+    """Workers ask a read-only key-value store: the paper's distributed hash table."""
     JOIN = "join"
+    """Rows and selected keys are brought together by key, for sets that are too large to broadcast where there is no store."""
 
 
 @dataclass(frozen=True)

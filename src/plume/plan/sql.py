@@ -3,6 +3,7 @@
 Names pass `identifier`, constants pass `constant`, and nothing else of a caller gets in.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.errors import PlumeBug
@@ -28,6 +29,8 @@ from plume.plan.nodes import (
 from plume.plan.tally_sql import adds_tallies, print_adding_tallies
 
 SALT_UNKNOWN = "{salt}"
+# The function that asks the store whether it holds a key; engines that have a store define it.
+ASK_STORE = "is_selected"
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,11 @@ class Statement:
     kept: bool
 
 
-def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> dict[str, tuple[Statement, ...]]:
+Printed = Mapping[str, tuple[Statement, ...]]
+"""The statements of each step, by its name."""
+
+
+def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> Printed:
     """Print every step that is SQL, by its name."""
     kept = _kept(plan, dialect)
     printed = [step for step in steps(plan) if not isinstance(step, Scan | Noise)]
@@ -77,7 +84,7 @@ def _print_step(step: Node, target: Target) -> str:  # noqa: C901 - one case per
         case Clip():
             return _print_clip(step, target)
         case KeepSelected():
-            return _print_keep_selected(step, dialect)
+            return print_keep_selected(step, dialect)
         case DropSelected():
             return _print_looked_up(step, "ANTI", dialect)
         case Append():
@@ -214,16 +221,23 @@ def _print_looked_up(step: KeepSelected | DropSelected, join: str, dialect: Dial
     columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
     source, selected = _name(step.source, dialect), _name(step.selected, dialect)
     if dialect is SPARK:
-        return (
-            f"SELECT /*+ BROADCAST({selected}) */ {columns}\nFROM {source} LEFT {join} JOIN {selected} USING ({keys})"
-        )
+        hint = f"/*+ BROADCAST({selected}) */"
+        return f"SELECT {hint} {columns}\nFROM {source} LEFT {join} JOIN {selected} USING ({keys})"
     return f"SELECT {columns}\nFROM {source} {join} JOIN {selected} USING ({keys})"
 
 
-def _print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
+def print_keep_selected(step: KeepSelected, dialect: Dialect) -> str:
+    """Print the step that keeps rows of selected keys, in the way its lookup says."""
     if dialect is not SPARK or step.lookup is Lookup.BROADCAST:
         return _print_looked_up(step, "SEMI", dialect)
-    # A reduce-side join as the paper draws it: rows and marks meet at their key.
+    if step.lookup is Lookup.STORE:
+        columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
+        return f"SELECT {columns}\nFROM {_name(step.source, dialect)}\nWHERE {ASK_STORE}(struct({keys}))"
+    return _print_reduce_side_join(step, dialect)
+
+
+def _print_reduce_side_join(step: KeepSelected, dialect: Dialect) -> str:
+    """Let rows and marks meet at their key, as the paper draws it."""
     columns, keys = _names(step.columns, dialect), _names(step.keys, dialect)
     nothing = ", ".join(
         identifier(column, dialect) if column in step.keys else f"NULL AS {identifier(column, dialect)}"

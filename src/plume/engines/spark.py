@@ -1,0 +1,220 @@
+"""Spark, the engine on a cluster, classic and Connect: only SQL and DataFrame calls.
+
+Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
+"""
+
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark import StorageLevel
+
+from plume.engines.engine import Noising, Table
+from plume.engines.frames import is_spark_frame
+from plume.engines.spark_reading import let_in
+from plume.engines.spark_rows import make_frame
+from plume.engines.spark_session import active_session
+from plume.engines.spark_silence import silence, withheld
+from plume.engines.spark_store import asking, refuse_bare_workers
+from plume.engines.spark_types import column_type, is_flat
+from plume.errors import SettingError
+from plume.lookup.lookup import choose_lookup
+from plume.lookup.store import StoredKeys, encode, load, remove
+from plume.plan.dialect import SPARK, Dialect, identifier
+from plume.plan.nodes import Lookup
+from plume.plan.sql import ASK_STORE
+from plume.plan.types import Schema
+
+# What a run needs, in a session of its own: the caller's stays as it is.
+_SETTINGS = {
+    # Overflow and casts must never pass in silence.
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    # Otherwise ${...} inside a name or a constant would be replaced.
+    "spark.sql.variable.substitute": "false",
+    # Moments without a time zone stay without one.
+    "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    # Moments with a time zone come back the same wherever this runs.
+    "spark.sql.session.timeZone": "UTC",
+    # Nothing about a file is guessed: names of folders are text.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # Kept steps are written once and read twice: packing them takes longer than reading them, small pieces as well.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    "spark.sql.inMemoryColumnarStorage.batchSize": "100000",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # A task that is run again must give the rows it gave before, or all that read it are run again too.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+}
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Spark:
+    """Spark, classic or Connect."""
+
+    session: Any = None
+    """A SparkSession; if there is none, the active one, or a new one on this machine."""
+    lookup: str = AUTO
+    """How rows find out whether their key was selected: "broadcast", "store" or "join"; "auto" goes by the number of keys."""
+    store: str | None = field(default=None, repr=False)
+    """The address of a Redis server, or of a node of a Redis cluster, such as redis://host:6379."""
+
+    def __post_init__(self) -> None:
+        lookups = (AUTO, *(lookup.value for lookup in Lookup))
+        if self.lookup not in lookups:
+            raise SettingError(f"lookup is {self.lookup!r}; it must be one of {', '.join(lookups)}.")
+        if self.lookup == Lookup.STORE.value and self.store is None:
+            raise SettingError(
+                "lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'."
+            )
+
+    @contextmanager
+    def open(self, tables: Mapping[str, Table]) -> Iterator["SparkRun"]:
+        """Open a session of our own beside the caller's, and let the tables in."""
+        given = next((table.content for table in tables.values() if is_spark_frame(table.content)), None)
+        caller = self.session or (active_session() if given is None else given.sparkSession)
+        with silence(caller):
+            run = withheld("input", lambda: SparkRun(caller, self))
+            try:
+                if self.store is not None:
+                    run.check_workers(self.store)
+                for name, table in tables.items():
+                    let_in(run, name, table)
+                yield run
+            finally:
+                run.close()
+
+
+class SparkRun:
+    """One run on Spark: steps become temporary views of a session of their own, those read twice are kept on disk."""
+
+    dialect: ClassVar[Dialect] = SPARK
+
+    def __init__(self, caller: Any, engine: Spark) -> None:
+        self.caller = caller
+        self._engine = engine
+        self._session = _own_session(caller)
+        self._tag = f"plume-{uuid.uuid4().hex}"
+        self._session.addTag(self._tag)
+        self._kept: list[Any] = []
+        self._views: list[str] = []
+        self._shared: list[str] = []
+        self._written: dict[str, int] = {}
+        self._stored: list[StoredKeys] = []
+
+    def schema(self, name: str) -> Schema:
+        """Say what columns a table or step has."""
+        fields = withheld(name, lambda: self._session.table(name).schema.fields)
+        return {field.name: column_type(field.dataType) for field in fields}
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+        self._show(name, lambda: self._session.sql(select))
+
+    def keep(self, name: str, select: str) -> None:
+        """Keep what a step computes on the executors' disks, for the several steps that read it."""
+        frame = withheld(name, lambda: self._session.sql(select))
+        self._kept.append(frame)
+        self._show(name, lambda: frame.persist(StorageLevel.DISK_ONLY))
+
+    def lookup(self, selected: str) -> Lookup:
+        """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""
+        wanted, store = self._engine.lookup, self._engine.store
+        flat = all(is_flat(found) for found in self.schema(selected).values())
+        if wanted == Lookup.STORE.value and not flat:
+            raise SettingError(
+                "the store holds keys of flat types only; leave lookup = 'store' out, and the keys are joined."
+            )
+        with_store = store is not None and flat
+        chosen = choose_lookup(self._written[selected], with_store=with_store) if wanted == AUTO else Lookup(wanted)
+        if chosen is Lookup.STORE and store is not None:
+            self._load(selected, store)
+        return chosen
+
+    def _load(self, selected: str, store: str) -> None:
+        """Write selected keys to the store, and give Spark the function that asks for them."""
+        keys = withheld(selected, lambda: self._session.table(selected).toArrow().to_struct_array())
+        stored = load(store, [key for chunk in keys.chunks for key in encode(chunk)])
+        self._stored.append(stored)
+        withheld(selected, lambda: self._session.udf.register(ASK_STORE, asking(stored)))
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Bring the rows of `source` to the driver, once, noise them batch by batch, and write down what comes back."""
+        rows = withheld(name, lambda: self._session.table(source).toArrow())
+        # Never no batch at all, so that the columns of an empty step come through.
+        batches = [pa.RecordBatch.from_pylist([], schema=rows.schema), *rows.to_batches()]
+        noised = withheld(name, lambda: pa.Table.from_batches([noising(batch) for batch in batches]))
+        self.write(name, noised, types=self.schema(source))
+
+    def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
+        """Write rows down as a step; columns named in `types` get these types, which Arrow may not know."""
+        arrow = f"{name}_arrow"
+        self._written[name] = rows.num_rows
+        self.read(arrow, rows)
+        columns = ", ".join(_typed(column, types) for column in rows.column_names)
+        self.define(name, f"SELECT {columns} FROM {identifier(arrow, SPARK)}")
+
+    def fetch(self, name: str, order: tuple[str, ...]) -> pa.Table:
+        """Return the rows of a step that may leave, sorted."""
+        by = ", ".join(identifier(column, SPARK) for column in order)
+        select = f"SELECT * FROM {identifier(name, SPARK)} ORDER BY {by}"
+        return withheld(name, lambda: self._session.sql(select).toArrow())
+
+    def read(self, name: str, rows: pa.Table) -> None:
+        """Hand the rows of an Arrow table over to Spark, to be read under a name."""
+        self._show(name, lambda: make_frame(rows, self._session))
+
+    def read_parquet(self, name: str, paths: list[str]) -> None:
+        """Let Parquet files be read under a name, all with the columns that any of them has."""
+        reader = self._session.read.option("mergeSchema", "true")
+        self._show(name, lambda: reader.parquet(*paths))
+
+    def share(self, name: str, frame: Any) -> None:
+        """Let a DataFrame of the caller's session be read under a name."""
+        shared = f"plume_{uuid.uuid4().hex}"
+        withheld(name, lambda: frame.createGlobalTempView(shared))
+        self._shared.append(shared)
+        database = self.caller.conf.get("spark.sql.globalTempDatabase")
+        self._show(name, lambda: self._session.table(f"{database}.{shared}"))
+
+    def _show(self, name: str, make: Callable[[], Any]) -> None:
+        """Make a DataFrame readable under a name."""
+        withheld(name, lambda: make().createOrReplaceTempView(name))
+        self._views.append(name)
+
+    def check_workers(self, store: str) -> None:
+        """Find out now whether executors can ask the store, before any work is done."""
+        withheld("input", lambda: refuse_bare_workers(self._session, store))
+
+    def close(self) -> None:
+        """Stop what is still running and leave nothing behind; whoever has to clean up must not fail."""
+        tasks: list[Callable[[], Any]] = [partial(self._session.interruptTag, self._tag)]
+        tasks += [frame.unpersist for frame in self._kept]
+        tasks += [partial(self.caller.catalog.dropGlobalTempView, name) for name in self._shared]
+        tasks += [partial(self._session.catalog.dropTempView, name) for name in self._views]
+        tasks += [partial(remove, stored) for stored in self._stored]
+        for task in tasks:
+            with suppress(Exception):
+                task()
+
+
+def _own_session(caller: Any) -> Any:
+    """Open a session with the caller's settings and ours, in which no view of the caller's can be overwritten."""
+    session = caller.newSession()
+    for name, value in caller.conf.getAll.items():
+        if name.startswith("spark.sql.") and name not in _SETTINGS:
+            with suppress(Exception):  # some can be set at the start of Spark only
+                session.conf.set(name, value)
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _typed(column: str, types: Schema) -> str:
+    quoted = identifier(column, SPARK)
+    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted

@@ -1,0 +1,117 @@
+"""How data gets into Spark: DataFrames and tables of the caller's, Parquet, and tables in memory by way of Arrow."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from plume.engines.engine import Table
+from plume.engines.frames import is_spark_frame, to_arrow
+from plume.engines.reading import refuse_ambiguous
+from plume.engines.spark_silence import withheld
+from plume.errors import EngineError, InputError
+
+
+class SparkInput(Protocol):
+    """The ways into a run."""
+
+    caller: Any
+
+    def read(self, name: str, rows: pa.Table) -> None:
+        """Hand the rows of an Arrow table over."""
+
+    def read_parquet(self, name: str, paths: list[str]) -> None:
+        """Let Parquet files be read."""
+
+    def share(self, name: str, frame: Any) -> None:
+        """Let a DataFrame of the caller's session be read."""
+
+
+def let_in(run: SparkInput, name: str, table: Table) -> None:
+    """Make a table readable under a name."""
+    content = table.content
+    if isinstance(content, list | tuple) and len(content) == 1:
+        content = content[0]
+    if is_spark_frame(content):
+        _share_frame(run, name, content, table)
+    elif isinstance(content, str) and _is_table_name(content):
+        _share_frame(run, name, _named_table(run, content), table)
+    elif isinstance(content, str | Path | list | tuple):
+        _open_parquet(run, name, content)
+    else:
+        _open_memory(run, name, table)
+
+
+def _is_table_name(text: str) -> bool:
+    """Tell the name of a table from a path, which has a slash or an ending."""
+    return "/" not in text and not text.endswith((".parquet", ".pq"))
+
+
+def _named_table(run: SparkInput, name: str) -> Any:
+    found = None
+    with suppress(EngineError):
+        found = withheld("input", lambda: (run.caller.table(name).schema, run.caller.table(name))[1])
+    if found is None:
+        raise InputError(
+            f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files."
+        )
+    return found
+
+
+def _share_frame(run: SparkInput, name: str, frame: Any, table: Table) -> None:
+    columns = withheld(name, lambda: frame.columns)
+    refuse_ambiguous([column for column in columns if columns.count(column) > 1], table.kinds)
+    if withheld(name, lambda: frame.isStreaming):
+        raise InputError("this DataFrame is a stream, which never ends; give a table that is there as a whole.")
+    if withheld(name, lambda: _may_change(frame)):
+        raise InputError(
+            "this DataFrame would hold other rows if Spark computed it again (rand, uuid, a random UDF), and users could then count "
+            "in more keys than they may; write it to a table first."
+        )
+    run.share(name, frame)
+
+
+_CHANGING = (
+    "rand(",
+    "randn(",
+    "uuid(",
+    "shuffle(",
+    "monotonically_increasing_id(",
+    "spark_partition_id(",
+    "randstr(",
+    "uniform(",
+)
+
+
+def _may_change(frame: Any) -> bool:
+    """Tell a DataFrame whose rows are drawn, not computed; Spark Connect only shows its plan as text."""
+    if hasattr(frame, "_jdf"):
+        return not frame._jdf.queryExecution().analyzed().deterministic()  # noqa: SLF001 - PySpark does not say
+    return any(call in frame._explain_string(extended=True) for call in _CHANGING)  # noqa: SLF001 - the same
+
+
+def _open_parquet(run: SparkInput, name: str, content: Any) -> None:
+    paths = [str(path) for path in (content if isinstance(content, list | tuple) else [content])]
+    if not paths:
+        raise InputError("the list of files is empty; name at least one Parquet file or folder.")
+    read = False
+    with suppress(EngineError):
+        run.read_parquet(name, paths)
+        read = True
+    if not read:
+        named = repr(paths[0]) if len(paths) == 1 else f"one of {len(paths)} paths"
+        raise InputError(f"Spark could not read {named} as Parquet, the one format of files Plume reads there.")
+
+
+def _open_memory(run: SparkInput, name: str, table: Table) -> None:
+    rows = to_arrow(table.content, table.kinds)
+    refuse_ambiguous([column for column in rows.schema.names if rows.schema.names.count(column) > 1], table.kinds)
+    read = False
+    with suppress(EngineError):
+        run.read(name, withheld(name, lambda: rows if isinstance(rows, pa.Table) else rows.read_all()))
+        read = True
+    if not read:
+        raise InputError(
+            f"this {type(table.content).__name__} could not be read; can all of it be read, and does Spark know the types of its columns?"
+        )

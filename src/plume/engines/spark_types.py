@@ -1,0 +1,86 @@
+"""Spark's types as queries see them: which kind they are, which can be keys, and how SQL writes them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from plume.plan.dialect import SPARK, identifier
+from plume.plan.types import ColumnType, Kind
+
+_KINDS = {
+    "string": Kind.TEXT,
+    "boolean": Kind.BOOLEAN,
+    "decimal": Kind.DECIMAL,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_ntz": Kind.TIMESTAMP,
+    "byte": Kind.INTEGER,
+    "short": Kind.INTEGER,
+    "integer": Kind.INTEGER,
+    "long": Kind.INTEGER,
+}
+# Types of which equal values are the same in every respect, also after they left Spark and came back; equal maps differ in order.
+_EXACT = frozenset(_KINDS) - {"float", "double"} | {"binary", "array", "struct"}
+_SIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+    pa.float16(): pa.float32(),
+}
+
+
+def column_type(found: Any) -> ColumnType:
+    """Describe a type as PySpark gives it."""
+    kind = _KINDS.get(_name(found), Kind.OTHER)
+    return ColumnType(kind, in_sql(found), exact=_EXACT.issuperset(_inside(found)))
+
+
+def is_flat(found: ColumnType) -> bool:
+    """Tell a type that can be written as bytes, since it is not made of others."""
+    return found.kind is not Kind.OTHER or found.engine_name == "BINARY"
+
+
+def in_sql(found: Any) -> str:
+    """Write a type as a CAST wants it, with the names inside it quoted."""
+    match found.typeName():
+        case "struct":
+            fields = (f"{identifier(field.name, SPARK)}: {in_sql(field.dataType)}" for field in found.fields)
+            return f"STRUCT<{', '.join(fields)}>"
+        case "array":
+            return f"ARRAY<{in_sql(found.elementType)}>"
+        case "map":
+            return f"MAP<{in_sql(found.keyType)}, {in_sql(found.valueType)}>"
+        case _:
+            return str(found.simpleString()).upper()
+
+
+def _name(found: Any) -> str:
+    """Name a type; text whose equality is not that of its bytes is a type of its own."""
+    name = str(found.typeName())
+    collated = name == "string" and getattr(found, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+    return "collated" if collated else name
+
+
+def _inside(found: Any) -> Iterator[str]:
+    """Name the types that a type is made of."""
+    yield _name(found)
+    match found.typeName():
+        case "struct":
+            for field in found.fields:
+                yield from _inside(field.dataType)
+        case "array":
+            yield from _inside(found.elementType)
+
+
+def known_to_spark(rows: pa.Table) -> pa.Table:
+    """Widen the few types of Arrow that Spark lacks: dictionaries, integers without a sign, small floats."""
+    fields = [field.with_type(_known(field.type)) for field in rows.schema]
+    return rows if fields == list(rows.schema) else rows.cast(pa.schema(fields))
+
+
+def _known(found: pa.DataType) -> pa.DataType:
+    return _known(found.value_type) if pa.types.is_dictionary(found) else _SIGNED.get(found, found)

@@ -1,0 +1,1 @@
+"""How rows find out whether their key was selected."""

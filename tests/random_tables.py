@@ -1,0 +1,44 @@
+"""Random questions on random tables, many tables at once where an engine takes long to start a question.
+
+Tables that are asked together have their own users and their own keys, so each of them is answered as if it were alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from plume.engines.engine import Engine
+from strategies import KINDS, Asked, asked, tables
+
+SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+TOGETHER = {"DuckDB": 1, "Spark": 10}
+
+Listed = list[tuple[Any, ...]]
+
+
+def side_by_side(several: list[Listed]) -> Listed:
+    """One table of several: users and keys say which one they are from."""
+    return [
+        (user if user is None else 1000 * number + user, key if key is None else key + "'" * number, *rest)
+        for number, listed in enumerate(several)
+        for user, key, *rest in listed
+    ]
+
+
+def on_random_tables(
+    engine: Engine, number: int, check: Callable[[Asked, Listed], None], *, kinds: Sequence[str] = KINDS
+) -> None:
+    """Check a fact on so many random tables, each with a random question."""
+    together = TOGETHER[type(engine).__name__]
+
+    # Looking for the smallest table that fails takes hundreds of questions.
+    phases = list(Phase) if together == 1 else [Phase.generate]
+
+    @settings(SETTINGS, max_examples=number // together, phases=phases)
+    @given(case=asked(kinds), several=st.lists(tables, min_size=together, max_size=together))
+    def look(case: Asked, several: list[Listed]) -> None:
+        check(case, side_by_side(several))
+
+    look()
