@@ -97,7 +97,7 @@ HAVING count(*) > 0;
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
 FROM "by_user_again_combined" LEFT JOIN "by_user_again_users" USING ("user_id");
 
--- safe_uncut
+-- uncut
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
        "key_2" AS "key_2",
@@ -107,7 +107,24 @@ SELECT "user_id" AS "user_id",
 FROM "by_user_again"
 WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
--- safe_above_limit
+-- uncut_contributions
+SELECT "key_1" AS "key_1",
+       "key_2" AS "key_2",
+       (CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * 524288) AS "measure_1_records",
+       (1 * 1048576) AS "measure_2_users",
+       CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS "measure_3_total"
+FROM "uncut";
+
+-- uncut_contributions_marked
+SELECT "key_1" AS "key_1",
+       "key_2" AS "key_2",
+       "measure_1_records" AS "measure_1_records",
+       "measure_2_users" AS "measure_2_users",
+       "measure_3_total" AS "measure_3_total",
+       0 AS "selected"
+FROM "uncut_contributions";
+
+-- above_limit
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
        "key_2" AS "key_2",
@@ -118,44 +135,39 @@ SELECT "user_id" AS "user_id",
 FROM "by_user_again"
 WHERE "keys_of_user" > 64;
 
--- safe_few
+-- safe
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
 FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1", "key_2") AS key_rank
-      FROM "safe_above_limit")
-WHERE key_rank <= 64;
+      FROM "above_limit")
+WHERE key_rank <= 256;
 
--- safe_cut
-SELECT "user_id" AS "user_id",
-       "key_1" AS "key_1",
-       "key_2" AS "key_2",
-       "measure_1_raw_records" AS "measure_1_raw_records",
-       "measure_3_raw_total" AS "measure_3_raw_total",
-       "keys_of_user" AS "keys_of_user"
-FROM "safe_few";
+-- clipped
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order",
+       CASE WHEN size_1 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_1 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_1",
+       CASE WHEN size_2 <= 64 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(64 AS DOUBLE) / CAST(size_2 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_2",
+       CASE WHEN size_3 <= 247390116249600 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(247390116249600 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_3"
+FROM (SELECT *,
+             sum(CAST(CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_1,
+             sum(CAST(1 AS HUGEINT) * 1) OVER (PARTITION BY "user_id") AS size_2,
+             sum(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_3
+      FROM "safe");
 
--- safe
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
-FROM "safe_uncut"
-UNION ALL
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
-FROM "safe_cut";
-
--- contributions
+-- safe_contributions
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
-       CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS "measure_1_records",
-       1 AS "measure_2_users",
-       CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS "measure_3_total"
-FROM "safe";
+       CAST(CAST((CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * 524288) AS HUGEINT) * "factor_1" // 1073741824 AS BIGINT) AS "measure_1_records",
+       CAST(CAST((1 * 1048576) AS HUGEINT) * "factor_2" // 1073741824 AS BIGINT) AS "measure_2_users",
+       CAST(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS HUGEINT) * "factor_3" // 1073741824 AS BIGINT) AS "measure_3_total"
+FROM "clipped";
 
--- contributions_marked
+-- safe_contributions_marked
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
        "measure_1_records" AS "measure_1_records",
        "measure_2_users" AS "measure_2_users",
        "measure_3_total" AS "measure_3_total",
        0 AS "selected"
-FROM "contributions";
+FROM "safe_contributions";
 
 -- missing_keys
 SELECT "key_1" AS "key_1",
@@ -168,7 +180,10 @@ FROM "selected_keys";
 
 -- with_missing_keys
 SELECT "key_1", "key_2", "measure_1_records", "measure_2_users", "measure_3_total", "selected"
-FROM "contributions_marked"
+FROM "uncut_contributions_marked"
+UNION ALL
+SELECT "key_1", "key_2", "measure_1_records", "measure_2_users", "measure_3_total", "selected"
+FROM "safe_contributions_marked"
 UNION ALL
 SELECT "key_1", "key_2", "measure_1_records", "measure_2_users", "measure_3_total", "selected"
 FROM "missing_keys";

@@ -31,8 +31,8 @@ WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
        CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
-       CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS `measure_1_records`,
-       1 AS `measure_2_users`,
+       (CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * 524288) AS `measure_1_records`,
+       (1 * 1048576) AS `measure_2_users`,
        CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS `measure_3_total`
 FROM `uncut`;
 
@@ -101,15 +101,26 @@ FROM `above_limit` LEFT SEMI JOIN `selected_keys` USING (`key_1`, `key_2`);
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
 FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, `key_1`, `key_2`) AS key_rank
       FROM `selected_rows`)
-WHERE key_rank <= 64;
+WHERE key_rank <= 256;
+
+-- clipped
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`,
+       CASE WHEN size_1 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_1 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_1`,
+       CASE WHEN size_2 <= 64 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(64 AS DOUBLE) / CAST(size_2 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_2`,
+       CASE WHEN size_3 <= 247390116249600 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(247390116249600 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_3`
+FROM (SELECT *,
+             sum(CAST(CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_1,
+             sum(CAST(1 AS DECIMAL(38, 0)) * 1) OVER (PARTITION BY `user_id`) AS size_2,
+             sum(CAST(CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_3
+      FROM `safe`);
 
 -- safe_contributions
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS `measure_1_records`,
-       1 AS `measure_2_users`,
-       CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS `measure_3_total`
-FROM `safe`;
+       CAST(CAST((CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * 524288) AS DECIMAL(38, 0)) * `factor_1` div 1073741824 AS BIGINT) AS `measure_1_records`,
+       CAST(CAST((1 * 1048576) AS DECIMAL(38, 0)) * `factor_2` div 1073741824 AS BIGINT) AS `measure_2_users`,
+       CAST(CAST(CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS DECIMAL(38, 0)) * `factor_3` div 1073741824 AS BIGINT) AS `measure_3_total`
+FROM `clipped`;
 
 -- safe_contributions_marked
 SELECT `key_1` AS `key_1`,

@@ -64,8 +64,8 @@ FROM `bounded_cut`;
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
        CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
-       CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS `measure_1_records`,
-       1 AS `measure_2_users`,
+       (CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * 524288) AS `measure_1_records`,
+       (1 * 1048576) AS `measure_2_users`,
        CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS `measure_3_total`
 FROM `bounded`;
 
