@@ -107,7 +107,7 @@ def test_counting_a_user_twice_per_key_is_seen(question: CalibratedQuery) -> Non
     few = steps.keep_few(question, unordered, name="bounded")
     assert question.selection is not None
     weights = Map("weights", few, (*steps.keys(question), *steps.weight(question.selection)))
-    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(question, weights, name="keyed")
     assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
 
 
@@ -133,7 +133,7 @@ def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: Calibrat
     both = Append("both", (few, cut))
     assert question.selection is not None
     weights = Map("weights", both, (*steps.keys(question), *steps.weight(question.selection)))
-    keyed = steps.combine_by_key(question, weights, name="keyed", measured=False)
+    keyed = steps.combine_by_key(question, weights, name="keyed")
     assert unpaid_noisers(steps.select_keys(question, question.selection, keyed)) == ("selected_keys",)
 
 
@@ -160,3 +160,18 @@ def test_a_bound_on_another_column_is_no_bound(question: CalibratedQuery) -> Non
 
 def _selected(plan: Noise) -> Node:
     return next(step for step in steps_of(plan) if step.name == "selected_keys")
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
+def test_tallies_are_paid_for_at_the_limit_and_not_below_it(pipeline: str) -> None:
+    asked = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=[plume.median("seconds", 0, 60), plume.histogram("seconds", [0, 10])],
+        max_keys_per_user=3,
+        budget=plume.Budget(epsilon=1, delta=1e-5),
+    )
+    _, plan = make_plan(asked, pipeline)
+    assert unpaid_noisers(plan) == ()
+    cheap = replace(plan, noiser=replace(plan.noiser, max_keys_per_user=2))
+    assert unpaid_noisers(cheap) == ("release",)
