@@ -55,7 +55,7 @@ def test_every_failure_is_one_sentence_and_a_code(
         (["--delta", "0"], "choosing keys from data needs a delta above 0"),
         (["--max-keys-per-user", "0"], "max_keys_per_user is 0"),
         (["--key", "recipie"], "did you mean 'recipe'?"),
-        (["--measure", "middle(seconds)"], "measure 'middle(seconds)' is none Plume knows"),
+        (["--measure", "mode(seconds)"], "measure 'mode(seconds)' is none Plume knows"),
         (["--measure", "count(1)"], "two columns of the result would be called 'count'"),
         (["--where", "sleep(3)"], "not allowed"),
         (["--public-keys", "nowhere.csv"], "'nowhere.csv' does not exist"),

@@ -159,3 +159,18 @@ def test_a_bound_on_another_column_is_no_bound(question: CalibratedQuery) -> Non
 
 def _selected(plan: Noise) -> Node:
     return next(step for step in steps_of(plan) if step.name == "selected_keys")
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "runtime_optimized", "plume"])
+def test_tallies_are_paid_for_at_the_limit_and_not_below_it(pipeline: str) -> None:
+    asked = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=[plume.median("seconds", 0, 60), plume.histogram("seconds", [0, 10])],
+        max_keys_per_user=3,
+        budget=plume.Budget(epsilon=1, delta=1e-5),
+    )
+    _, plan = make_plan(asked, pipeline)
+    assert unpaid_noisers(plan) == ()
+    cheap = replace(plan, noiser=replace(plan.noiser, max_keys_per_user=2))
+    assert unpaid_noisers(cheap) == ("release",)
