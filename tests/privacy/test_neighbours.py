@@ -33,7 +33,8 @@ QUERY = plume.Query(
     selection="laplace_threshold",
 )
 WEIGHTED = replace(QUERY, selection="weighted_gaussian")
-PIPELINES = ["naive", "runtime_optimized", "plume"]
+LARGE = pytest.mark.large
+PIPELINES = [pytest.param("naive", marks=LARGE), pytest.param("runtime_optimized", marks=LARGE), "plume"]
 
 
 def rows_of_pair(pair: int, random: np.random.Generator) -> list[tuple[str, str, float | None]]:
@@ -109,7 +110,7 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
             assert max(change for changed in found.values() for change in changed) == measure.mechanism.sensitivity()
 
 
-@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+@pytest.mark.parametrize("pipeline", [pytest.param("naive", marks=LARGE), "plume"])
 def test_every_selected_key_has_a_row_and_no_other_key_has(engine: Engine, pipeline: str) -> None:
     found = exact_step(QUERY, WITHOUT, "exact", engine=engine, pipeline=pipeline, selected=SELECTED)
     assert sorted(found["key_1"].to_pylist()) == sorted(SELECTED["key_1"].to_pylist())
