@@ -21,11 +21,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-plans", action="store_true", help="rewrite the golden plans in tests/plans")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     name = config.getoption("--engines")
     here = [item for item in items if _runs_on(name, set(getattr(item, "fixturenames", ())))]
     config.hook.pytest_deselected(items=[item for item in items if item not in here])
     items[:] = here
+    for item in items:
+        if name != "duckdb" and item.get_closest_marker("large"):
+            item.add_marker("slow")
 
 
 def _runs_on(name: str, fixtures: set[str]) -> bool:

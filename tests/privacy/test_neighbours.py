@@ -41,7 +41,9 @@ QUERY = plume.Query(
 )
 WEIGHTED = replace(QUERY, selection="weighted_gaussian")
 TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian")
-PIPELINES = ["naive", "runtime_optimized", "plume"]
+CLIPPED = replace(QUERY, selection="weighted_gaussian", max_keys_per_user=1)
+LARGE = pytest.mark.large
+PIPELINES = [pytest.param("naive", marks=LARGE), pytest.param("runtime_optimized", marks=LARGE), "plume"]
 
 
 def rows_of_pair(pair: int, random: np.random.Generator) -> list[tuple[str, str, float | None, float | None]]:
@@ -143,6 +145,36 @@ def nodes(values: tuple, part: CalibratedPart) -> Counter:
     return found
 
 
+def changes_of(part: CalibratedPart, before: pa.Table, after: pa.Table) -> dict[str, list[list[int]]]:
+    """For each pair, and each of its keys that changed, by how much each integer that noise is added to did."""
+    old, new = states(before, part), states(after, part)
+    changed: dict[str, list[list[int]]] = defaultdict(list)
+    for key in old.keys() | new.keys():
+        first, then = old.get(key, Counter()), new.get(key, Counter())
+        change = [then[name] - first[name] for name in first.keys() | then.keys() if then[name] != first[name]]
+        if change:
+            changed[key.split("/")[0]].append(change)
+    return changed
+
+
+@pytest.mark.parametrize("pipeline", [pytest.param("naive", marks=LARGE), "plume"])
+def test_clipped_measures_change_by_no_more_than_the_norm_that_gaussian_noise_pays_for(
+    engine: Engine, pipeline: str
+) -> None:
+    """Negative values among them; users above the limit are in more keys than it, and none in more than four times as many."""
+    before, after = (
+        exact_step(CLIPPED, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED})
+        for t in (WITHOUT, EVERYBODY)
+    )
+    most = CLIPPED.max_keys_per_user
+    for part in calibrate(CLIPPED).parts:
+        changed = changes_of(part, before, after)
+        norms = [sum(x**2 for change in keys for x in change) for keys in changed.values()]
+        paid = most * part.part.squared << 2 * part.bits
+        assert most < max(map(len, changed.values())) <= 4 * most
+        assert 0.99 * paid < max(norms) <= paid
+
+
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_their_sensitivity(
     engine: Engine, pipeline: str
@@ -152,20 +184,14 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
         for t in (WITHOUT, EVERYBODY)
     )
     for part in calibrate(QUERY).parts:
-        old, new = states(before, part), states(after, part)
-        changed: dict[str, list[list[int]]] = defaultdict(list)
-        for key in old.keys() | new.keys():
-            first, then = old.get(key, Counter()), new.get(key, Counter())
-            change = [then[name] - first[name] for name in first.keys() | then.keys() if then[name] != first[name]]
-            if change:
-                changed[key.split("/")[0]].append(change)
+        changed = changes_of(part, before, after)
         sizes = [change for keys in changed.values() for change in keys]
         assert max(map(len, changed.values())) == LIMIT
         assert 0.999 * part.part.absolute < max(sum(map(abs, change)) for change in sizes) <= part.part.absolute
         assert 0.999 * part.part.squared < max(sum(x**2 for x in change) for change in sizes) <= part.part.squared
 
 
-@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+@pytest.mark.parametrize("pipeline", [pytest.param("naive", marks=LARGE), "plume"])
 def test_every_selected_key_has_a_row_and_no_other_key_has(engine: Engine, pipeline: str) -> None:
     found = exact_step(
         QUERY, WITHOUT, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}
