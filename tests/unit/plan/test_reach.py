@@ -10,7 +10,7 @@ from plume.pipelines import steps
 from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import steps as steps_of
-from plume.plan.expressions import AnyOf, Column, Comparator, Compare, IsNull, Literal
+from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal, Shrink
 from plume.plan.nodes import Append, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 from plume.plan.nodes import sources as sources_of
 from plume.plan.reach import releases_only_noise, unpaid_noisers
@@ -134,6 +134,28 @@ def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: Calibrat
     weights = Map("weights", both, (*steps.keys(question), *steps.weight(question)))
     keyed = steps.combine_by_key(question, weights, name="keyed")
     assert unpaid_noisers(steps.select_keys(question, keyed, one)) == ("selected_keys",)
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_clipping_to_more_than_noise_pays_for_is_seen(question: CalibratedQuery, pipeline: str) -> None:
+    plan = PIPELINES[pipeline](question)
+    assert unpaid_noisers(plan) == ()
+    wider = rewrite(plan, "clipped", lambda node: replace(node, limit=node.limit + 1))
+    assert unpaid_noisers(wider) == ("release",)
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_contributions_that_do_not_shrink_are_seen(question: CalibratedQuery, pipeline: str) -> None:
+    whole = rewrite(
+        PIPELINES[pipeline](question),
+        "safe_contributions",
+        lambda node: replace(node, expressions=tuple((name, _unshrunk(e)) for name, e in node.expressions)),
+    )
+    assert unpaid_noisers(whole) == ("release",)
+
+
+def _unshrunk(expression: Expression) -> Expression:
+    return expression.of if isinstance(expression, Shrink) else expression
 
 
 def test_a_filter_on_exact_values_is_seen(question: CalibratedQuery) -> None:
