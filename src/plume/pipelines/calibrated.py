@@ -1,17 +1,22 @@
 """A query with its noise: every measure and the selection know what they draw, before any data is read."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from plume.mechanisms.mechanism import Mechanism
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
+from plume.noise.rounded_laplace import RoundedLaplace
+from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
+from plume.pipelines.ways import Way, best
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
-from plume.query import AUTO, Query
+from plume.privacy.losses import Shape
+from plume.query import AUTO, BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
@@ -21,11 +26,11 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
 _FEW_KEYS = 2
-# What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds (algorithms 1.5).
-_PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
-_DELTA_OF_THRESHOLDS = 0.4
 # The mean of the absolute value of noise of scale 1.
-_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
+_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
+
+
+Scaled = DiscreteLaplace | RoundedLaplace | RoundedGaussian
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class CalibratedMeasure:
     """A mechanism, the noise it draws, and the prefix that keeps its columns apart from other measures'."""
 
     mechanism: Mechanism
-    noise: DiscreteLaplace | RoundedGaussian
+    noise: Scaled
     max_keys_per_user: int
     prefix: str
 
@@ -55,13 +60,18 @@ class CalibratedMeasure:
     @property
     def cost(self) -> Cost:
         """What releasing this measure spends."""
-        price = laplace_cost if isinstance(self.noise, DiscreteLaplace) else gaussian_cost
-        return price(
-            self.mechanism.name,
-            scale=self.noise.scale,
-            sensitivity=self.mechanism.sensitivity(),
-            max_keys_per_user=self.max_keys_per_user,
-        )
+        changed = {
+            "scale": self.noise.scale,
+            "sensitivity": self.mechanism.sensitivity(),
+            "max_keys_per_user": self.max_keys_per_user,
+        }
+        match self.noise:
+            case RoundedGaussian():
+                return gaussian_cost(self.mechanism.name, **changed)
+            case RoundedLaplace():
+                return laplace_cost(self.mechanism.name, **changed, shape=Shape.LAPLACE)
+            case DiscreteLaplace():
+                return laplace_cost(self.mechanism.name, **changed)
 
 
 @dataclass(frozen=True)
@@ -85,42 +95,73 @@ class CalibratedQuery:
 
 
 def calibrate(query: Query) -> CalibratedQuery:
-    """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget."""
-    if query.noise_kind != AUTO:
-        return _CALIBRATIONS[query.noise_kind](query)
-    if query.public_keys is None and query.max_keys_per_user > _FEW_KEYS:
-        return _with_gaussian(query)
-    laplace = _with_laplace(query)
-    if query.budget.delta == 0:
-        return laplace
-    gaussian = _with_gaussian(query)
-    return laplace if _error(laplace) <= _error(gaussian) else gaussian
+    """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget.
+
+    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at.
+    """
+    noises = [query.noise] if query.noise != AUTO else list(NOISES)
+    if query.budget.delta == 0 or query.composition == BASIC:
+        noises = ["laplace"]
+    return best((way for noise in noises for way in _ways(query, _strategy(query, noise), noise)), error=_error)
 
 
-def _with_laplace(query: Query) -> CalibratedQuery:
+def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[CalibratedQuery]]:
+    """List the ways to compose a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
+    gaussian_selection = strategy in GAUSSIAN_STRATEGIES
+    if noise == "gaussian" and (gaussian_selection or strategy is None):
+        exactly = partial(_with_gaussian, query, strategy)
+        yield Way(exactly, exactly)
+        return
+    if noise == "laplace" and not gaussian_selection:
+        added_up = partial(_with_laplace, query, strategy)
+        yield Way(added_up, added_up)
+    if query.composition != BASIC and query.budget.delta > 0:
+        tight = Tight(query.budget, query.max_keys_per_user, _shares(query), strategy, noise, query.min_users)
+        yield Way(
+            lambda: _with_tight(query, tight, tight.smallest_size()),
+            lambda: _with_tight(query, tight, tight.hoped_size()),
+        )
+
+
+def _strategy(query: Query, noise: str) -> str | None:
+    """Name the strategy that was asked for, or the one that keeps most keys (algorithms 1.6)."""
+    if query.public_keys is not None:
+        return None
+    if query.selection != AUTO:
+        return query.selection
+    if query.composition == BASIC or (noise == "laplace" and query.max_keys_per_user <= _FEW_KEYS):
+        return "truncated_geometric"
+    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
+    return "gaussian_threshold" if query.min_users > 1 else "weighted_gaussian"
+
+
+def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
     shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
     measures = _measures(
         query,
         lambda sensitivity, share: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * share),
     )
-    if query.public_keys is not None:
-        return CalibratedQuery(query, (), measures)
     spent, delta = epsilon * shares.selection, query.budget.delta
-    if query.selection == "laplace_threshold":
-        threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
-        return CalibratedQuery(query, (threshold,), measures)
-    return CalibratedQuery(query, (TruncatedGeometric(limit, spent, delta, min_users=query.min_users),), measures)
+    match strategy:
+        case None:
+            return CalibratedQuery(query, (), measures)
+        case "laplace_threshold":
+            threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
+            return CalibratedQuery(query, (threshold,), measures)
+        case _:
+            coins = TruncatedGeometric(limit, spent, delta, min_users=query.min_users)
+            return CalibratedQuery(query, (coins,), measures)
 
 
-def _with_gaussian(query: Query) -> CalibratedQuery:
-    if query.selection == "two_round_weighted_gaussian":
+def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
+    if strategy == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
     measures = _measures(
         query,
         lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=share),
     )
-    if query.public_keys is not None:
+    if strategy is None:
         return CalibratedQuery(query, (), measures)
     left = {
         "sigma": deviation_for(budget, shares.selection),
@@ -128,8 +169,7 @@ def _with_gaussian(query: Query) -> CalibratedQuery:
         "epsilon": budget.epsilon,
         "delta": budget.delta,
     }
-    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
-    if query.selection == "gaussian_threshold" or query.min_users > 1:
+    if strategy == "gaussian_threshold":
         return CalibratedQuery(query, (gaussian_threshold(limit, min_users=query.min_users, **left),), measures)
     return CalibratedQuery(query, (weighted_gaussian(limit, **left),), measures)
 
@@ -137,7 +177,7 @@ def _with_gaussian(query: Query) -> CalibratedQuery:
 def _with_two_rounds(query: Query) -> CalibratedQuery:
     """Take the delta of both thresholds off first: what a user can do in the second round depends on the first (algorithms 0.2)."""
     shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
-    alone = _DELTA_OF_THRESHOLDS * budget.delta
+    alone = DELTA_OF_THRESHOLDS * budget.delta
     rest = Budget(budget.epsilon, budget.delta - alone)
     measures = _measures(
         query,
@@ -147,12 +187,14 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
         weighted_gaussian_round(
             number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
         )
-        for number, part in enumerate(_PARTS_OF_ROUNDS, start=1)
+        for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )
     return CalibratedQuery(query, rounds, measures)
 
 
-_CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with_laplace, "gaussian": _with_gaussian}
+def _with_tight(query: Query, tight: Tight, size: float) -> CalibratedQuery:
+    measures = _measures(query, lambda sensitivity, share: tight.noise_for(sensitivity, share, size=size))
+    return CalibratedQuery(query, tight.rounds(size), measures)
 
 
 def _shares(query: Query) -> Shares:
@@ -161,7 +203,7 @@ def _shares(query: Query) -> Shares:
 
 
 def _measures(
-    query: Query, noise_for: Callable[[int, Fraction], DiscreteLaplace | RoundedGaussian]
+    query: Query, noise_for: Callable[[int, Fraction], Scaled]
 ) -> tuple[CalibratedMeasure, ...]:
     return tuple(
         CalibratedMeasure(
@@ -172,8 +214,12 @@ def _measures(
 
 
 def _error(asked: CalibratedQuery) -> float:
-    """The mean absolute noise of all measures together, each in units of what one user can change."""
-    return math.fsum(
+    """The mean absolute noise of all measures together, each in units of what one user can change, times the users a key needs.
+
+    Both grow with the noise; a way that is better at one and worse at the other is taken if it gains more than it loses.
+    """
+    noise = math.fsum(
         float(measure.noise.scale) * _MEAN_ABSOLUTE[type(measure.noise)] / measure.mechanism.sensitivity()
         for measure in asked.measures
     )
+    return noise * (asked.rounds[-1].users_for_even_chance if asked.rounds else 1)

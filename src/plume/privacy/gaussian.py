@@ -37,7 +37,7 @@ def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
 
 def noise_for(epsilon: float, delta: float) -> float:
     """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, a trifle too large rather than too small."""
-    sigma = SAFETY * _smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
+    sigma = SAFETY * smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
     if sigma > _LARGEST_SIGMA:
         raise RangeError(
             f"epsilon = {epsilon:g} and delta = {delta:g} need more noise than can be priced exactly; raise epsilon."
@@ -89,13 +89,13 @@ def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
 
 def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
     """Find the lowest threshold at which selection and measures together stay within delta."""
-    lowest = _smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
+    lowest = smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
     return make(lowest)
 
 
 def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
-    return make(_smallest(lambda t: make(t).delta() <= delta, start=10.0))
+    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 
 
 @lru_cache
@@ -117,7 +117,7 @@ def _steps(limit: int) -> list[tuple[int, int]]:
     return found
 
 
-def _smallest(holds: Callable[[float], bool], *, start: float) -> float:
+def smallest(holds: Callable[[float], bool], *, start: float) -> float:
     """Bisect for the smallest positive number from which on a property holds, or one that is hardly larger."""
     low, high = 0.0, start
     while not holds(high):
