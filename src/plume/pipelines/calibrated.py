@@ -14,8 +14,7 @@ from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
 from plume.pipelines.ways import Way, best
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import Shares, deviation_for, gaussian_for, laplace_for, share
-from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
-from plume.privacy.losses import Shape
+from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.query import AUTO, BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
@@ -29,8 +28,12 @@ _FEW_KEYS = 2
 # The mean of the absolute value of noise of scale 1.
 _MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
-
 Scaled = DiscreteLaplace | RoundedLaplace | RoundedGaussian
+_PRICES: dict[type[Scaled], Callable[..., Cost]] = {
+    DiscreteLaplace: laplace_cost,
+    RoundedLaplace: rounded_laplace_cost,
+    RoundedGaussian: gaussian_cost,
+}
 
 
 @dataclass(frozen=True)
@@ -60,18 +63,12 @@ class CalibratedMeasure:
     @property
     def cost(self) -> Cost:
         """What releasing this measure spends."""
-        changed = {
-            "scale": self.noise.scale,
-            "sensitivity": self.mechanism.sensitivity(),
-            "max_keys_per_user": self.max_keys_per_user,
-        }
-        match self.noise:
-            case RoundedGaussian():
-                return gaussian_cost(self.mechanism.name, **changed)
-            case RoundedLaplace():
-                return laplace_cost(self.mechanism.name, **changed, shape=Shape.LAPLACE)
-            case DiscreteLaplace():
-                return laplace_cost(self.mechanism.name, **changed)
+        return _PRICES[type(self.noise)](
+            self.mechanism.name,
+            scale=self.noise.scale,
+            sensitivity=self.mechanism.sensitivity(),
+            max_keys_per_user=self.max_keys_per_user,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,17 +106,15 @@ def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[Calibr
     """List the ways to compose a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
     gaussian_selection = strategy in GAUSSIAN_STRATEGIES
     if noise == "gaussian" and (gaussian_selection or strategy is None):
-        exactly = partial(_with_gaussian, query, strategy)
-        yield Way(exactly, exactly)
+        yield Way(partial(_with_gaussian, query, strategy))
         return
     if noise == "laplace" and not gaussian_selection:
-        added_up = partial(_with_laplace, query, strategy)
-        yield Way(added_up, added_up)
+        yield Way(partial(_with_laplace, query, strategy))
     if query.composition != BASIC and query.budget.delta > 0:
         tight = Tight(query.budget, query.max_keys_per_user, _shares(query), strategy, noise, query.min_users)
         yield Way(
-            lambda: _with_tight(query, tight, tight.smallest_size()),
-            lambda: _with_tight(query, tight, tight.hoped_size()),
+            hope=lambda: _with_tight(query, tight, tight.hoped_size()),
+            find_out=lambda: _with_tight(query, tight, tight.smallest_size()),
         )
 
 
@@ -202,9 +197,7 @@ def _shares(query: Query) -> Shares:
     return share(dict(query.shares), names, selects_keys=query.public_keys is None)
 
 
-def _measures(
-    query: Query, noise_for: Callable[[int, Fraction], Scaled]
-) -> tuple[CalibratedMeasure, ...]:
+def _measures(query: Query, noise_for: Callable[[int, Fraction], Scaled]) -> tuple[CalibratedMeasure, ...]:
     return tuple(
         CalibratedMeasure(
             mechanism, noise_for(mechanism.sensitivity(), share), query.max_keys_per_user, prefix=f"measure_{number}"

@@ -5,13 +5,21 @@ Separate from calibration on purpose: a mistake there must not be repeated here.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from plume.errors import BudgetExceeded, PlumeBug
 from plume.privacy.budget import Budget
-from plume.privacy.gaussian import Novel, delta_of, joint_delta
-from plume.privacy.losses import Coordinates, Losses, Shape, composed_delta, losses_of
+from plume.privacy.gaussian import Novel, delta_of, joint_delta, worst_user
+from plume.privacy.losses import (
+    LEAST_DELTA,
+    Coordinates,
+    Losses,
+    Shape,
+    composed_delta,
+    composed_epsilon,
+    losses_of,
+)
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
@@ -47,15 +55,15 @@ class Spent:
     delta: float
 
 
-def laplace_cost(
-    what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int, shape: Shape = Shape.ANY
-) -> Cost:
-    """Price Laplace noise on keys of which one user changes so many, each by so much: its L1 sensitivity over its scale.
+def laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
+    """Price Laplace noise on keys of which one user changes so many, each by so much: its L1 sensitivity over its scale."""
+    return Cost(what, epsilon=max_keys_per_user * sensitivity / scale, coordinates=max_keys_per_user)
 
-    Rounded Laplace noise has the shape of the continuous one; of discrete Laplace noise only the epsilon is used.
-    """
-    epsilon = max_keys_per_user * sensitivity / scale
-    return Cost(what, epsilon, coordinates=max_keys_per_user, shape=shape)
+
+def rounded_laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
+    """Price rounded Laplace noise, which reveals what the continuous law does, and so has its shape beside its epsilon."""
+    cost = laplace_cost(what, scale=scale, sensitivity=sensitivity, max_keys_per_user=max_keys_per_user)
+    return replace(cost, shape=Shape.LAPLACE)
 
 
 def gaussian_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
@@ -92,6 +100,30 @@ def _compose(costs: tuple[Cost, ...], budget: Budget) -> Spent:
     return Spent(budget.epsilon, passing + composed_delta(losses(costs), budget.epsilon))
 
 
+def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
+    """Let dp-accounting find the epsilon of costs at the budget's delta, however they were composed before.
+
+    Of Gaussian selection with Gaussian measures it composes two users: the one whose keys are all shared, and the one who costs most.
+    Where thresholds take all of delta, or there is none, nothing is left to compose with, and epsilons add up.
+    """
+    listed = tuple(costs)
+    everything = losses(listed)
+    left = budget.delta - math.fsum(cost.shown_alone for cost in listed)
+    match [cost.novel for cost in listed if cost.novel]:
+        case [novel] if not everything.coordinates:
+            others = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not cost.novel))
+            worst = worst_user(novel, others=others, epsilon=budget.epsilon)
+            found = max(
+                composed_epsilon(everything, budget.delta, budget.epsilon),
+                composed_epsilon(Losses(worst.mu, ()), budget.delta - worst.shown_alone, budget.epsilon),
+            )
+        case _ if left > LEAST_DELTA:
+            found = composed_epsilon(everything, left, budget.epsilon)
+        case _:
+            found = float(sum(cost.epsilon for cost in listed))
+    return Spent(found, budget.delta)
+
+
 def losses(costs: Iterable[Cost]) -> Losses:
     """List what costs reveal apart from their deltas."""
     listed = tuple(costs)
@@ -117,13 +149,18 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
             raise PlumeBug("a plan selects keys more than once, which has no price yet")
 
 
+def adds_up(costs: Iterable[Cost]) -> bool:
+    """Tell whether nothing is known of the parts but epsilons, which add up."""
+    return all(cost.shape is Shape.ANY and not cost.mu for cost in costs)
+
+
 def shares_spent(costs: Iterable[Cost]) -> dict[str, float]:
     """Say which share of the whole each part spends: of epsilon where epsilons add up, else of the squares that noise adds up in."""
     listed = tuple(costs)
-    adds_up = all(cost.shape is Shape.ANY and not cost.mu for cost in listed)
+    added_up = adds_up(listed)
     # Laplace noise of the same standard deviation as Gaussian noise reveals twice its square of mu.
     sizes = {
-        cost.what: float(cost.epsilon) if adds_up else cost.mu**2 + float(cost.epsilon**2) / cost.coordinates / 2
+        cost.what: float(cost.epsilon) if added_up else cost.mu**2 + float(cost.epsilon**2) / cost.coordinates / 2
         for cost in listed
     }
     return {what: size / math.fsum(sizes.values()) for what, size in sizes.items()}

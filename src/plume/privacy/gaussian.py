@@ -74,6 +74,20 @@ def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
     A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
     all t and j, in both directions, is what counts.
     """
+    return worst_user(novel, others=others, epsilon=epsilon).delta
+
+
+@dataclass(frozen=True)
+class WorstUser:
+    """Of all users, the one about whom most is revealed: how far they move noised numbers, and how likely a key of theirs is shown."""
+
+    mu: float
+    shown_alone: float
+    delta: float
+
+
+def worst_user(novel: Novel, *, others: float, epsilon: float) -> WorstUser:
+    """Find the user with the largest delta beside Gaussian measures of total mu `others`."""
     low, high, fewest, most = _pairs(novel.max_keys_per_user)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
     with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
@@ -83,8 +97,10 @@ def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
         passing = -np.expm1(hidden)
         adding = passing + (1 - passing) * delta_of(mu, epsilon - hidden)
         removing = delta_of(mu, epsilon + hidden)
-    worst = float(np.maximum(adding, removing).max())
-    return 1.0 if math.isnan(worst) else worst
+    spent = np.maximum(adding, removing)
+    worst = int(np.argmax(spent))  # where one is no number, the first of these
+    delta = float(spent[worst])
+    return WorstUser(float(mu[worst]), float(passing[worst]), 1.0 if math.isnan(delta) else delta)
 
 
 def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
@@ -117,14 +133,14 @@ def _steps(limit: int) -> list[tuple[int, int]]:
     return found
 
 
-def smallest(holds: Callable[[float], bool], *, start: float) -> float:
+def smallest(holds: Callable[[float], bool], *, start: float, step: float = _RELATIVE_STEP) -> float:
     """Bisect for the smallest positive number from which on a property holds, or one that is hardly larger."""
     low, high = 0.0, start
     while not holds(high):
         if math.isinf(high):
             raise PlumeBug("no noise or threshold, however large, keeps this part within its budget")
         low, high = high, 2 * high
-    while high - low > _RELATIVE_STEP * high:
+    while high - low > step * high:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -21,9 +21,11 @@ from plume.privacy.gaussian import Floats, delta_of, smallest
 _FINEST, _STEPS, _MOST_STEPS = 1e-4, 1e4, 1e5
 _COARSE = 10
 # What float64 may err by in a convolution of distributions, many times over; added to every delta.
-_ROUNDING = 1e-13
+LEAST_DELTA = 1e-13
 # How far from its mean a binomial number is worth counting; Bernstein's inequality leaves e**-72 to the rest.
 _DEVIATIONS, _REACH = 12, 60
+# Up to how many different losses an estimate looks at.
+_MOST_ATOMS = 20_000
 
 
 class Shape(Enum):
@@ -69,29 +71,41 @@ def composed_delta(losses: Losses, epsilon: float) -> float:
 @lru_cache(maxsize=256)
 def composed_epsilon(losses: Losses, delta: float, near: float) -> float:
     """The epsilon at which the losses together are (epsilon, delta)-private, as dp-accounting composes them on a grid fit for `near`."""
-    return float(_distribution(losses, _interval(near)).get_epsilon_for_delta(delta))
+    return float(_distribution(losses, _interval(near)).get_epsilon_for_delta(delta - LEAST_DELTA))
 
 
 def estimated_delta(losses: Losses, epsilon: float) -> float:
     """A delta that is hardly below the composed one, without dp-accounting: to choose by and to search from, never to rely on.
 
-    Of each coordinate only the sign of its noise is taken, which for Laplace noise is nearly all there is to know; coordinates of
-    different epsilons are taken for as many of a middling one. What is thrown away can only be missing, so where all coordinates are
-    alike no release of these losses has a smaller delta.
+    Of Laplace noise only the sign is taken, which is nearly all there is to know, and what is thrown away can only be missing. Where
+    coordinates differ and are many, they are taken for as many of a middling epsilon.
     """
-    times = sum(one.times for one in losses.coordinates)
-    if not times:
-        return float(delta_of(losses.mu, epsilon))
-    each = math.sqrt(math.fsum(one.times * one.epsilon**2 for one in losses.coordinates) / times)
-    against = _likely(times, 1 / 2)
-    chances = np.exp(_log_choices(times, against) - times * math.log(2))
-    loss = against * each - (times - against) * math.log1p(-math.expm1(-each))
+    groups = losses.coordinates
+    if math.prod(one.times + 1 for one in groups) > _MOST_ATOMS:
+        times = sum(one.times for one in groups)
+        squares = math.fsum(one.times * one.epsilon**2 for one in groups)
+        groups = (Coordinates(math.sqrt(squares / times), times, Shape.LAPLACE),)
+    loss, chances = np.zeros(1), np.ones(1)
+    for one in groups:
+        more, of_them = _signs(one)
+        loss, chances = np.add.outer(loss, more).ravel(), np.multiply.outer(chances, of_them).ravel()
     return float(chances @ delta_of(losses.mu, epsilon - loss))
+
+
+def _signs(one: Coordinates) -> tuple[Floats, Floats]:
+    """The losses of coordinates of which only one of two outcomes is seen, each with its chance."""
+    if one.shape is Shape.ANY:
+        against, log_true = one.epsilon, -math.log1p(math.exp(-one.epsilon))
+    else:
+        against, log_true = math.log1p(-math.expm1(-one.epsilon)), -math.log(2)
+    true = _likely(one.times, math.exp(log_true))
+    log_chances = true * log_true + (one.times - true) * math.log1p(-math.exp(log_true))
+    return true * one.epsilon - (one.times - true) * against, np.exp(_log_choices(one.times, true) + log_chances)
 
 
 def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
     """A size of noise that is hardly below the smallest one whose losses stay within epsilon and delta."""
-    return smallest(lambda size: estimated_delta(make(size), epsilon) <= delta, start=1.0)
+    return smallest(lambda size: estimated_delta(make(size), epsilon) <= delta, start=1.0, step=1e-4)
 
 
 def noise_within(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
@@ -99,43 +113,39 @@ def noise_within(make: Callable[[float], Losses], *, epsilon: float, delta: floa
 
     First on a coarse grid, which is quick and only ever finds too much noise, then nearby on the fine one.
     """
-    if delta <= _ROUNDING:
+    if delta <= LEAST_DELTA:
         raise RangeError(
             f"delta leaves {delta:.3g} to noise of two kinds, less than can be composed exactly; raise delta, or ask for one kind."
         )
     fine = _interval(epsilon)
-
-    def excess(interval: float) -> Callable[[float], float]:
-        return lambda size: math.log(_delta(make(size), epsilon, interval) / delta)
-
-    start = estimated_noise(make, epsilon=epsilon, delta=delta)
-    coarse = _descend(excess(_COARSE * fine), start, tolerance=3e-3)
-    return _descend(excess(fine), coarse, tolerance=1e-4)
+    start = math.log(estimated_noise(make, epsilon=epsilon, delta=delta))
+    coarse = _descend(lambda size: math.log(_delta(make(math.exp(size)), epsilon, _COARSE * fine) / delta), start, 3e-3)
+    return math.exp(_descend(lambda size: math.log(_delta(make(math.exp(size)), epsilon, fine) / delta), coarse, 2e-4))
 
 
-def _descend(excess: Callable[[float], float], start: float, *, tolerance: float) -> float:
+def _descend(excess: Callable[[float], float], start: float, tolerance: float) -> float:
     """Find the smallest number at which a falling function is at most 0, or one that is larger by less than the tolerance."""
-    step = 1 + 2 * tolerance
     low = high = (start, excess(start))
+    step = 4 * tolerance
     while low[1] <= 0:
-        high, low, step = low, (low[0] / step, excess(low[0] / step)), step**2
+        high, place = low, low[0] - step
+        low, step = (place, excess(place)), 3 * step
     while high[1] > 0:
-        low, high, step = high, (high[0] * step, excess(high[0] * step)), step**2
-    while high[0] > low[0] * (1 + tolerance):
-        middle = _between(low, high, tolerance)
-        value = excess(middle)
-        low, high = (low, (middle, value)) if value <= 0 else ((middle, value), high)
+        low, place = high, high[0] + step
+        high, step = (place, excess(place)), 3 * step
+    while high[0] - low[0] > tolerance:
+        place = _between(low, high, tolerance)
+        value = excess(place)
+        low, high = (low, (place, value)) if value <= 0 else ((place, value), high)
     return high[0]
 
 
 def _between(low: tuple[float, float], high: tuple[float, float], tolerance: float) -> float:
-    """Guess where the function crosses 0, a little to the side of the end that is farther off, so that both ends close in."""
-    slope = (high[1] - low[1]) / (high[0] - low[0])
-    guess = low[0] - low[1] / slope
-    aside = 0.4 * tolerance * guess
+    """Guess where the function crosses 0, a little towards the end that is farther off, so that both ends close in."""
     wide = high[0] - low[0]
-    aimed = guess + aside if high[0] - guess > guess - low[0] else guess - aside
-    return min(max(aimed, low[0] + 0.05 * wide), high[0] - 0.05 * wide)
+    crossing = low[0] + wide * low[1] / (low[1] - high[1])
+    aside = tolerance / 3 if high[0] - crossing > crossing - low[0] else -tolerance / 3
+    return min(max(crossing + aside, low[0] + wide / 10), high[0] - wide / 10)
 
 
 def _interval(epsilon: float) -> float:
@@ -143,7 +153,7 @@ def _interval(epsilon: float) -> float:
 
 
 def _delta(losses: Losses, epsilon: float, interval: float) -> float:
-    return float(_distribution(losses, interval).get_delta_for_epsilon(epsilon)) + _ROUNDING
+    return float(_distribution(losses, interval).get_delta_for_epsilon(epsilon)) + LEAST_DELTA
 
 
 def _distribution(losses: Losses, interval: float) -> Any:
@@ -164,11 +174,8 @@ def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:
         return alone.self_compose(one.times) if one.times > 1 else alone
     # Whatever reveals epsilon at most is no worse than the truth told with odds of e^epsilon to 1 (Kairouz, Oh and Viswanath 2015). How
     # many of so many choices tell the truth is binomial: rounding the sum of their losses once loses far less than rounding each.
-    log_true = -math.log1p(math.exp(-one.epsilon))
-    true = _likely(one.times, math.exp(log_true))
-    log_chances = true * log_true + (one.times - true) * (log_true - one.epsilon)
-    chances = np.exp(_log_choices(one.times, true) + log_chances)
-    rounded = np.ceil((2 * true - one.times) * (one.epsilon / interval)).astype(np.int64)
+    loss, chances = _signs(one)
+    rounded = np.ceil(loss / interval).astype(np.int64)
     places, which = np.unique(rounded, return_inverse=True)
     masses = np.bincount(which, weights=chances)
     return pld.PrivacyLossDistribution.create_from_rounded_probability(

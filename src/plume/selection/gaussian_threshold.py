@@ -91,9 +91,7 @@ def gaussian_threshold_alone(
     For releases in which other noise than Gaussian is drawn: what noise and threshold reveal is then added up.
     """
     noise = _noise(sigma, max_keys_per_user)
-    novel = threshold_alone(
-        lambda threshold: _novel(float(noise.scale), threshold, max_keys_per_user), delta=delta
-    )
+    novel = threshold_alone(lambda threshold: _novel(float(noise.scale), threshold, max_keys_per_user), delta=delta)
     return _with_threshold(noise, novel, min_users)
 
 

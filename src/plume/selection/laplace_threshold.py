@@ -12,8 +12,7 @@ from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import laplace_for
-from plume.privacy.cost import Cost, laplace_cost
-from plume.privacy.losses import Shape
+from plume.privacy.cost import Cost, laplace_cost, rounded_laplace_cost
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
 _exact = mpmath.MPContext()
@@ -38,13 +37,8 @@ class LaplaceThreshold:
     @property
     def cost(self) -> Cost:
         """What it spends: the noise on the keys a user shares, and the chance that a key of the user alone passes."""
-        priced = laplace_cost(
-            "selection",
-            scale=self.noise.scale,
-            sensitivity=1,
-            max_keys_per_user=self.max_keys_per_user,
-            shape=Shape.LAPLACE if isinstance(self.noise, RoundedLaplace) else Shape.ANY,
-        )
+        price = rounded_laplace_cost if isinstance(self.noise, RoundedLaplace) else laplace_cost
+        priced = price("selection", scale=self.noise.scale, sensitivity=1, max_keys_per_user=self.max_keys_per_user)
         alone = _tail(self.noise, self.threshold - self.min_users)
         passing = -_exact.expm1(self.max_keys_per_user * _exact.log1p(-alone))
         return replace(priced, delta=float(passing))
