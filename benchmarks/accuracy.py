@@ -16,10 +16,10 @@ import plume
 from plume.synthetic import write_paper_data
 
 STRATEGIES = {
-    "paper: Laplace threshold": "laplace_threshold",
-    "truncated geometric": "truncated_geometric",
-    "Gaussian threshold": "gaussian_threshold",
-    "default: weighted Gaussian": "auto",
+    "paper: Laplace threshold": {"selection": "laplace_threshold", "composition": "basic"},
+    "truncated geometric": {"selection": "truncated_geometric", "composition": "basic"},
+    "Gaussian threshold": {"selection": "gaussian_threshold"},
+    "default: weighted Gaussian": {},
 }
 LIMIT = 64
 
@@ -41,7 +41,7 @@ class Row:
         return f"| {self.strategy} | {self.noise} | {self.keys:,} | {errors} | {self.standard_deviation:.1f} |"
 
 
-def ask(selection: str) -> plume.Query:
+def ask(settings: dict[str, str]) -> plume.Query:
     """How many users each key has, of at most 64 keys of each user."""
     return plume.Query(
         user="user",
@@ -49,7 +49,7 @@ def ask(selection: str) -> plume.Query:
         measures=[plume.users()],
         max_keys_per_user=LIMIT,
         budget=plume.Budget(epsilon=math.log(3), delta=1e-5),
-        selection=selection,
+        **settings,
     )
 
 
@@ -116,7 +116,7 @@ def main() -> None:
     path = Path(tempfile.gettempdir()) / f"plume-bench-{users}.parquet"
     if not path.exists():
         write_paper_data(path, users, seed=1)
-    rows = compare({name: plume.run(ask(selection), path) for name, selection in STRATEGIES.items()}, path)
+    rows = compare({name: plume.run(ask(settings), path) for name, settings in STRATEGIES.items()}, path)
     print("| strategy | noise | keys released | mean absolute error | mean relative error | ", end="")
     print("mean absolute error on the paper's keys | standard deviation of the noise |")
     print("|---|---|---|---|---|---|---|")

@@ -111,7 +111,7 @@ def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[Calibr
     if noise == "laplace" and not gaussian_selection:
         yield Way(partial(_with_laplace, query, strategy))
     if query.composition != BASIC and query.budget.delta > 0:
-        tight = Tight(query.budget, query.max_keys_per_user, _shares(query), strategy, noise, query.min_users)
+        tight = Tight(query.budget, query.max_keys_per_user, shares_of(query), strategy, noise, query.min_users)
         yield Way(
             hope=lambda: _with_tight(query, tight, tight.hoped_size()),
             find_out=lambda: _with_tight(query, tight, tight.smallest_size()),
@@ -131,7 +131,7 @@ def _strategy(query: Query, noise: str) -> str | None:
 
 
 def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
-    shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
+    shares, epsilon, limit = shares_of(query), query.budget.exact_epsilon, query.max_keys_per_user
     measures = _measures(
         query,
         lambda sensitivity, share: laplace_for(sensitivity, max_keys_per_user=limit, epsilon=epsilon * share),
@@ -151,7 +151,7 @@ def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
 def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
     if strategy == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
-    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
+    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
     measures = _measures(
         query,
         lambda sensitivity, share: gaussian_for(sensitivity, max_keys_per_user=limit, budget=budget, share=share),
@@ -171,7 +171,7 @@ def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
     """Take the delta of both thresholds off first: what a user can do in the second round depends on the first (algorithms 0.2)."""
-    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
+    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
     alone = DELTA_OF_THRESHOLDS * budget.delta
     rest = Budget(budget.epsilon, budget.delta - alone)
     measures = _measures(
@@ -192,7 +192,8 @@ def _with_tight(query: Query, tight: Tight, size: float) -> CalibratedQuery:
     return CalibratedQuery(query, tight.rounds(size), measures)
 
 
-def _shares(query: Query) -> Shares:
+def shares_of(query: Query) -> Shares:
+    """Share the budget out among selection and measures."""
     names = tuple(measure.name for measure in query.measures)
     return share(dict(query.shares), names, selects_keys=query.public_keys is None)
 
@@ -202,7 +203,9 @@ def _measures(query: Query, noise_for: Callable[[int, Fraction], Scaled]) -> tup
         CalibratedMeasure(
             mechanism, noise_for(mechanism.sensitivity(), share), query.max_keys_per_user, prefix=f"measure_{number}"
         )
-        for number, (mechanism, share) in enumerate(zip(query.measures, _shares(query).measures, strict=True), start=1)
+        for number, (mechanism, share) in enumerate(
+            zip(query.measures, shares_of(query).measures, strict=True), start=1
+        )
     )
 
 

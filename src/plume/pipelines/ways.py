@@ -13,7 +13,7 @@ from plume.errors import RangeError
 Found = TypeVar("Found")
 
 # What a way must promise to be worth finding out about, against what is found already.
-_WORTH = 0.99
+_WORTH = 0.97
 
 
 @dataclass(frozen=True)

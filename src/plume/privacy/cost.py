@@ -104,24 +104,22 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
     """Let dp-accounting find the epsilon of costs at the budget's delta, however they were composed before.
 
     Of Gaussian selection with Gaussian measures it composes two users: the one whose keys are all shared, and the one who costs most.
-    Where thresholds take all of delta, or there is none, nothing is left to compose with, and epsilons add up.
+    Where thresholds take all of delta, or there is none, the smallest delta is used that dp-accounting can compose with.
     """
     listed = tuple(costs)
-    everything = losses(listed)
-    left = budget.delta - math.fsum(cost.shown_alone for cost in listed)
-    match [cost.novel for cost in listed if cost.novel]:
-        case [novel] if not everything.coordinates:
-            others = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not cost.novel))
-            worst = worst_user(novel, others=others, epsilon=budget.epsilon)
-            found = max(
-                composed_epsilon(everything, budget.delta, budget.epsilon),
-                composed_epsilon(Losses(worst.mu, ()), budget.delta - worst.shown_alone, budget.epsilon),
-            )
-        case _ if left > LEAST_DELTA:
-            found = composed_epsilon(everything, left, budget.epsilon)
-        case _:
-            found = float(sum(cost.epsilon for cost in listed))
-    return Spent(found, budget.delta)
+    everything, selections = losses(listed), [cost.novel for cost in listed if cost.novel]
+    if len(selections) == 1 and not everything.coordinates:
+        others = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not cost.novel))
+        worst = worst_user(selections[0], others=others, epsilon=budget.epsilon)
+        left = budget.delta - worst.shown_alone
+        found = (
+            composed_epsilon(everything, budget.delta, budget.epsilon),
+            composed_epsilon(Losses(worst.mu, ()), left, budget.epsilon),
+        )
+        return Spent(max(found), budget.delta)
+    passing = math.fsum(cost.shown_alone for cost in listed)
+    left = max(budget.delta - passing, 2 * LEAST_DELTA)
+    return Spent(composed_epsilon(everything, left, budget.epsilon), max(budget.delta, passing + left))
 
 
 def losses(costs: Iterable[Cost]) -> Losses:

@@ -20,8 +20,8 @@ from plume.privacy.gaussian import Floats, delta_of, smallest
 # Distributions are kept on a grid of at most 1e-4, finer for small epsilons; only beyond 10 coarser, since the grid must end somewhere.
 _FINEST, _STEPS, _MOST_STEPS = 1e-4, 1e4, 1e5
 _COARSE = 10
-# What float64 may err by in a convolution of distributions, many times over; added to every delta.
-LEAST_DELTA = 1e-13
+# What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
+LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
 # How far from its mean a binomial number is worth counting; Bernstein's inequality leaves e**-72 to the rest.
 _DEVIATIONS, _REACH = 12, 60
 # Up to how many different losses an estimate looks at.
@@ -64,14 +64,19 @@ def losses_of(mu: float, coordinates: Iterable[Coordinates]) -> Losses:
 
 @lru_cache(maxsize=256)
 def composed_delta(losses: Losses, epsilon: float) -> float:
-    """The delta at which the losses together are (epsilon, delta)-private, as dp-accounting composes them: never too small."""
-    return _delta(losses, epsilon, _interval(epsilon))
+    """The delta at which the losses together are (epsilon, delta)-private, as dp-accounting composes them: never too small.
+
+    Nor is it below what the signs of the noise alone reveal, which shares no code and no numerical trouble with dp-accounting.
+    """
+    composed = _delta(losses, epsilon, _interval(epsilon))
+    return max(composed, estimated_delta(losses, epsilon)) if _few_atoms(losses) else composed
 
 
 @lru_cache(maxsize=256)
 def composed_epsilon(losses: Losses, delta: float, near: float) -> float:
     """The epsilon at which the losses together are (epsilon, delta)-private, as dp-accounting composes them on a grid fit for `near`."""
-    return float(_distribution(losses, _interval(near)).get_epsilon_for_delta(delta - LEAST_DELTA))
+    left = max(delta - _rounding(losses), LEAST_DELTA)
+    return float(_distribution(losses, _interval(near)).get_epsilon_for_delta(left))
 
 
 def estimated_delta(losses: Losses, epsilon: float) -> float:
@@ -81,7 +86,7 @@ def estimated_delta(losses: Losses, epsilon: float) -> float:
     coordinates differ and are many, they are taken for as many of a middling epsilon.
     """
     groups = losses.coordinates
-    if math.prod(one.times + 1 for one in groups) > _MOST_ATOMS:
+    if not _few_atoms(losses):
         times = sum(one.times for one in groups)
         squares = math.fsum(one.times * one.epsilon**2 for one in groups)
         groups = (Coordinates(math.sqrt(squares / times), times, Shape.LAPLACE),)
@@ -90,6 +95,10 @@ def estimated_delta(losses: Losses, epsilon: float) -> float:
         more, of_them = _signs(one)
         loss, chances = np.add.outer(loss, more).ravel(), np.multiply.outer(chances, of_them).ravel()
     return float(chances @ delta_of(losses.mu, epsilon - loss))
+
+
+def _few_atoms(losses: Losses) -> bool:
+    return math.prod(one.times + 1 for one in losses.coordinates) <= _MOST_ATOMS
 
 
 def _signs(one: Coordinates) -> tuple[Floats, Floats]:
@@ -113,7 +122,7 @@ def noise_within(make: Callable[[float], Losses], *, epsilon: float, delta: floa
 
     First on a coarse grid, which is quick and only ever finds too much noise, then nearby on the fine one.
     """
-    if delta <= LEAST_DELTA:
+    if delta <= 2 * _rounding(make(1.0)):
         raise RangeError(
             f"delta leaves {delta:.3g} to noise of two kinds, less than can be composed exactly; raise delta, or ask for one kind."
         )
@@ -153,7 +162,12 @@ def _interval(epsilon: float) -> float:
 
 
 def _delta(losses: Losses, epsilon: float, interval: float) -> float:
-    return float(_distribution(losses, interval).get_delta_for_epsilon(epsilon)) + LEAST_DELTA
+    composed = float(_distribution(losses, interval).get_delta_for_epsilon(epsilon))
+    return max(composed, 0.0) + _rounding(losses)
+
+
+def _rounding(losses: Losses) -> float:
+    return LEAST_DELTA + _FOR_EACH * sum(one.times for one in losses.coordinates)
 
 
 def _distribution(losses: Losses, interval: float) -> Any:
