@@ -20,7 +20,8 @@ from plume.synthetic import write_paper_data
 
 BUDGET = plume.Budget(epsilon=math.log(3), delta=1e-5)
 STRATEGIES = {
-    "paper: Laplace threshold": {"selection": "laplace_threshold"},
+    "paper: Laplace threshold": {"selection": "laplace_threshold", "composition": "basic"},
+    "Laplace threshold": {"selection": "laplace_threshold"},
     "truncated geometric": {"selection": "truncated_geometric"},
     "Gaussian threshold": {"selection": "gaussian_threshold"},
     "default: weighted Gaussian": {},
@@ -38,9 +39,7 @@ class Task:
 
     def release(self, limit: int, **strategy: str) -> plume.Release:
         """Ask it privately."""
-        make = plume.Query.paper if strategy == STRATEGIES["paper: Laplace threshold"] else plume.Query
-        settings = {} if make == plume.Query.paper else strategy
-        return plume.run(make(**self.asked, max_keys_per_user=limit, budget=BUDGET, **settings), self.path)
+        return plume.run(plume.Query(**self.asked, max_keys_per_user=limit, budget=BUDGET, **strategy), self.path)
 
 
 def synthetic(users: int) -> Task:
@@ -104,14 +103,14 @@ def draw(rows: list[Row], title: str) -> str:
     label = f"{title}, at most {rows[0].limit} keys each, ε = ln 3, δ = 10⁻⁵"
     return "\n".join(
         [
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 198" font-family="sans-serif" font-size="13" role="img">',
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 226" font-family="sans-serif" font-size="13" role="img">',
             f"<title>Keys released and mean absolute error of {len(rows)} strategies; {label}</title>",
             '<g fill="#808080">',
             *(
                 f'<text x="220" y="{50 + 28 * line}" text-anchor="end">{row.strategy}</text>'
                 for line, row in enumerate(rows)
             ),
-            f'<text x="10" y="188" font-size="11">{label}</text>',
+            f'<text x="10" y="216" font-size="11">{label}</text>',
             *keys,
             *_bars("mean absolute error", errors, left=505),
             "</g>",

@@ -13,7 +13,7 @@ from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
-from plume.privacy.cost import Cost, Spent, spend
+from plume.privacy.cost import Cost, Spent, adds_up, recompose, spend
 
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
@@ -53,6 +53,11 @@ class Explanation:
         return spend(costs(self.plan), self.asked.query.budget)
 
     @property
+    def recomputed(self) -> Spent:
+        """The same as dp-accounting finds it, from the noise alone: the epsilon at the budget's delta. Its import takes a second."""
+        return recompose(costs(self.plan), self.asked.query.budget)
+
+    @property
     def noise(self) -> tuple[MeasureNoise, ...]:
         """The noise on each measure, part by part."""
         return tuple(noise for measure in self.asked.measures for noise in _noise_of(self.asked, measure))
@@ -70,6 +75,10 @@ class Explanation:
 
     def record(self) -> dict[str, Any]:
         """Give the same facts as plain values, to be kept as JSON."""
+        return self.facts() | {"recomputed": _plain(self.recomputed)}
+
+    def facts(self) -> dict[str, Any]:
+        """Give what is known without dp-accounting as plain values."""
         query = self.asked.query
         return {
             "query": {
@@ -97,7 +106,8 @@ class Explanation:
     def __str__(self) -> str:
         sections = {
             "guarantee": [guarantee(self)],
-            "spends": [_spending(cost) for cost in costs(self.plan)],
+            "composed": [_recomputed(self.recomputed)],
+            "spends": _spending(costs(self.plan)),
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
             "selection": [_choosing(facts) for facts in self.selection] or [_PUBLIC],
             "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
@@ -137,24 +147,32 @@ def _at_most(spent: float) -> str:
     return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(written)):.{_DIGITS}g}"
 
 
+def _recomputed(spent: Spent) -> str:
+    return f"({spent.epsilon:.{_DIGITS}g}, {spent.delta:.{_DIGITS}g}) as recomputed by dp-accounting"
+
+
 def _section(title: str, lines: list[str]) -> str:
     return "\n".join(f"{title if number == 0 else '':9}  {line}" for number, line in enumerate(lines))
 
 
 def _recorded(cost: Cost) -> dict[str, str | float]:
-    priced = {"mu": cost.mu} if cost.mu else {"epsilon": float(cost.epsilon)}
-    return {"part": cost.what} | priced | {"delta": _shown_alone(cost)}
+    counted = {"epsilon": float(cost.epsilon), "coordinates": cost.coordinates, "shape": cost.shape.value}
+    return {"part": cost.what} | ({"mu": cost.mu} if cost.mu else counted) | {"delta": cost.shown_alone}
 
 
-def _spending(cost: Cost) -> str:
-    priced = f"mu {cost.mu:.4g}" if cost.mu else f"epsilon {float(cost.epsilon):.4g}"
-    delta = _shown_alone(cost)
-    return f"{cost.what}: {priced}" + (f", delta {delta:.3g}" if delta else "")
+def _spending(costs: tuple[Cost, ...]) -> list[str]:
+    """Say what each part spends: epsilons as a whole where they add up, else by key, since their sum is not what is spent."""
+    return [_priced(cost, by_key=not adds_up(costs)) for cost in costs]
 
 
-def _shown_alone(cost: Cost) -> float:
-    """The chance that a key of one user alone is shown."""
-    return cost.novel.delta() if cost.novel else cost.delta
+def _priced(cost: Cost, *, by_key: bool) -> str:
+    if cost.mu:
+        priced = f"mu {cost.mu:.4g}"
+    elif by_key:
+        priced = f"epsilon {float(cost.epsilon / cost.coordinates):.4g} for each of {cost.coordinates} keys"
+    else:
+        priced = f"epsilon {float(cost.epsilon):.4g}"
+    return f"{cost.what}: {priced}" + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
 
 
 def _choosing(facts: dict[str, str | float | int]) -> str:

@@ -22,16 +22,12 @@ from plume.selection.public_keys import check_public_keys
 LARGEST_BOUND = 1_000_000
 
 AUTO = "auto"
-# Which noise goes with which strategy: within one release, costs compose well only among their own kind.
-STRATEGIES = {
-    "laplace_threshold": "laplace",
-    "truncated_geometric": "laplace",
-    "gaussian_threshold": "gaussian",
-    "weighted_gaussian": "gaussian",
-    "two_round_weighted_gaussian": "gaussian",
-}
 WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
+GAUSSIAN_STRATEGIES = ("gaussian_threshold", *WEIGHTED)
+STRATEGIES = ("laplace_threshold", "truncated_geometric", *GAUSSIAN_STRATEGIES)
 NOISES = ("laplace", "gaussian")
+# How costs of parts come together: by whatever states the whole most tightly, or by adding epsilons up as the paper does.
+TIGHT, BASIC = "tight", "basic"
 
 PublicKeys = Sequence[Any] | str | Path | Any
 
@@ -67,6 +63,8 @@ class Query:
     """How keys are chosen: a strategy's name, or "auto"."""
     noise: str = AUTO
     """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error."""
+    composition: str = TIGHT
+    """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
 
@@ -91,12 +89,7 @@ class Query:
 
         Takes what Query takes.
         """
-        return cls(**settings, selection="laplace_threshold", noise="laplace")
-
-    @property
-    def noise_kind(self) -> str:
-        """The noise that was asked for, by its own name or by the strategy that needs it."""
-        return STRATEGIES.get(self.selection, self.noise)
+        return cls(**settings, selection="laplace_threshold", noise="laplace", composition=BASIC)
 
     @property
     def condition(self) -> Expression | None:
@@ -176,19 +169,26 @@ def _refuse_bad_noise(query: Query) -> None:
         raise MeasureError(f"selection is {query.selection!r}; it must be one of {', '.join((AUTO, *STRATEGIES))}.")
     if query.noise not in (AUTO, *NOISES):
         raise MeasureError(f"noise is {query.noise!r}; it must be one of {', '.join((AUTO, *NOISES))}.")
-    if query.noise not in (AUTO, query.noise_kind):
-        raise MeasureError(
-            f"selection = {query.selection!r} goes with noise = {query.noise_kind!r}, not {query.noise!r}; leave one of them out."
-        )
+    _refuse_bad_composition(query)
     if query.public_keys is None and query.budget.delta == 0:
         raise BudgetError(
             "delta is 0; choosing keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
         )
-    if query.noise_kind == "gaussian" and query.budget.delta == 0:
+    if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
     if query.selection in WEIGHTED and query.min_users > 1:
         raise BoundError(
             "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
+        )
+
+
+def _refuse_bad_composition(query: Query) -> None:
+    if query.composition not in (TIGHT, BASIC):
+        raise MeasureError(f"composition is {query.composition!r}; it must be {TIGHT!r} or {BASIC!r}.")
+    if query.composition == BASIC and (query.noise == "gaussian" or query.selection in GAUSSIAN_STRATEGIES):
+        raise MeasureError(
+            f"composition is {BASIC!r}, which adds epsilons up, and Gaussian noise has none; "
+            "take Laplace noise with selection = 'laplace_threshold' or 'truncated_geometric', or leave composition out."
         )
 
 

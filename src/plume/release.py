@@ -69,7 +69,7 @@ class Release:
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
-        return {"plume": __version__, "private": self.private, "rows": len(self)} | charged | self.explanation.record()
+        return {"plume": __version__, "private": self.private, "rows": len(self)} | charged | self.explanation.facts()
 
     def intervals(self, level: float) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.

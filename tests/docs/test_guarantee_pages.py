@@ -38,10 +38,12 @@ NOISES = [LAWS.get(name, name) for name, module in modules(plume.noise).items() 
 def test_mechanisms_and_strategies_are_found() -> None:
     assert {"count", "sum", "users"} <= set(MECHANISMS)
     assert {"laplace_threshold", "public_keys", "truncated_geometric", "weighted_gaussian"} <= set(STRATEGIES)
-    assert set(NOISES) == {"discrete_laplace", "rounded_gaussian"}
+    assert set(NOISES) == {"discrete_laplace", "rounded_gaussian", "rounded_laplace"}
 
 
-@pytest.mark.parametrize("name", [*MECHANISMS, *STRATEGIES, *NOISES, "bounding", "gaussian_composition"])
+@pytest.mark.parametrize(
+    "name", [*MECHANISMS, *STRATEGIES, *NOISES, "bounding", "gaussian_composition", "tight_composition"]
+)
 def test_it_has_a_page_named_after_it(name: str) -> None:
     assert (GUARANTEES / f"{name.replace('_', '-')}.md").exists()
 

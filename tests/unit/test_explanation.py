@@ -19,7 +19,7 @@ def query(epsilon: float = 1.1, **changes) -> plume.Query:
 
 
 def test_an_explanation_names_threshold_noise_and_spending() -> None:
-    text = str(plume.explain(query(epsilon=math.log(3), selection="laplace_threshold")))
+    text = str(plume.explain(query(epsilon=math.log(3), selection="laplace_threshold", composition="basic")))
     assert "reach 1747" in text
     assert "count: discrete Laplace, standard deviation 988.6" in text
     assert "selection: epsilon 0.5493, delta 9.97e-06" in text
@@ -76,3 +76,23 @@ def test_each_strategy_is_explained_in_its_own_words() -> None:
 def test_a_record_of_gaussian_parts_gives_their_mu() -> None:
     record = plume.explain(query()).record()
     assert [set(part) for part in record["spent"]] == [{"part", "mu", "delta"}] * 3
+
+
+def test_parts_of_different_kinds_are_listed_by_key() -> None:
+    text = str(plume.explain(query(max_keys_per_user=8, measures=[plume.users()], noise="laplace")))
+    assert "users: epsilon 0.1253 for each of 8 keys" in text
+    assert "selection: mu " in text
+
+
+def test_the_record_holds_what_dp_accounting_finds_and_a_release_does_without() -> None:
+    explained = plume.explain(query())
+    recomputed = explained.record()["recomputed"]
+    assert recomputed["epsilon"] == pytest.approx(1.1, rel=1e-3)
+    assert recomputed["delta"] == 1e-5
+    assert set(explained.record()) - set(explained.facts()) == {"recomputed"}
+
+
+def test_a_record_of_laplace_parts_gives_their_coordinates() -> None:
+    explained = plume.explain(query(max_keys_per_user=8, measures=[plume.users()], noise="laplace"))
+    part = explained.facts()["spent"][1]
+    assert (part["part"], part["coordinates"], part["shape"]) == ("users", 8, "Laplace")

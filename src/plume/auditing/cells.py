@@ -95,7 +95,7 @@ def _shared(cells: int, limit: int, users: int) -> Iterable[Row]:
 
 def _of_selection(trial: Trial) -> tuple[float, float]:
     """The epsilon and delta that choosing keys may spend by itself."""
-    parts = [part for part in trial.explain().record()["spent"] if part["part"].startswith("selection")]
+    parts = [part for part in trial.explain().facts()["spent"] if part["part"].startswith("selection")]
     epsilon = math.fsum(part.get("epsilon", 0) for part in parts)
     delta = math.fsum(part["delta"] for part in parts)
     mu = math.sqrt(math.fsum(part.get("mu", 0) ** 2 for part in parts))

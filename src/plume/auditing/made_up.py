@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from plume.noise.gaussian import RoundedGaussian
+from plume.pipelines.calibrated import calibrate
 from plume.privacy.budget import Budget
 from plume.query import Query
 
@@ -29,7 +31,9 @@ def table(query: Query, rows: Iterable[Row]) -> pa.Table:
 def with_public(query: Query, keys: Sequence[str]) -> Query:
     """Ask the same about keys that are known."""
     listed = [(key, *["-"] * (len(query.keys) - 1)) for key in keys]
-    return replace(query, public_keys=listed, where=None, min_users=1, selection="auto", noise=query.noise_kind)
+    drawn = {type(part.noise) for part in calibrate(query).parts}
+    noise = "gaussian" if drawn == {RoundedGaussian} else "laplace"
+    return replace(query, public_keys=listed, where=None, min_users=1, selection="auto", noise=noise)
 
 
 def with_private(query: Query, *, budget: Budget, max_keys_per_user: int) -> Query:

@@ -26,6 +26,7 @@ def make_query(options: Mapping[str, Any]) -> Query:
         min_users=options["min_users"],
         selection=options["selection"],
         noise=options["noise"],
+        composition=options["composition"],
         shares=options["shares"],
     )
 

@@ -65,6 +65,13 @@ query_options = _together(
         help="Which noise is drawn; auto takes the one with the smaller error.",
     ),
     click.option(
+        "--composition",
+        type=click.Choice(["tight", "basic"]),
+        default="tight",
+        show_default=True,
+        help="How costs come together; basic only adds epsilons up, as the paper does.",
+    ),
+    click.option(
         "--share",
         "shares",
         type=(str, float),

@@ -102,7 +102,7 @@ def request_of(explanation: Explanation, dataset: str) -> str:
     asked = {
         "plume": __version__,
         "dataset": dataset,
-        "record": explanation.record(),
+        "record": explanation.facts(),
         "measures": [repr(measure) for measure in query.measures],
         "plan": explanation.sql(),
         "public_keys": _digest(query.public_keys),

@@ -38,6 +38,11 @@ class Part:
     """If it is a tally, of how many leaves."""
 
     @property
+    def spread(self) -> bool:
+        """Whether it is several numbers in one key."""
+        return len(self.states) > 1 or self.leaves > 0
+
+    @property
     def covers(self) -> tuple[str, ...]:
         """The names of its integers."""
         return self.states or (self.name,)

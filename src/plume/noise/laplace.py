@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
-from plume.noise.exact import MOST_BITS, SLACK, SMALLEST_FAST_WORD, WORD_BITS, minus_log, refuse_bad_scale
+from plume.noise.exact import SMALLEST_FAST_WORD, refuse_bad_scale
+from plume.noise.exponential import exponentials, resolve
 
 _DRAWS_AT_ONCE = 2**15  # the arrays of one piece fit in a core's cache
-
-_RELATIVE_MARGIN = 2.0**-47
 
 _EXPONENT_LIMIT = 2000  # far beyond where exp underflows, so larger ones need not fit in a float
 
@@ -67,40 +66,14 @@ def _geometric(words: NDArray[np.uint64], scale: Fraction, entropy: Entropy) -> 
 
     So Pr[count >= k] = Pr[U <= exp(-k / scale)] = exp(-k / scale). Ziv's strategy: float64 decides
     where its error cannot change the floor, and more bits of U decide the rest.
-
-    Margin: a word r >= 2**48 leaves ln U open by at most 2**-49 around r + 1/2, and two roundings on
-    the way to float64 add 2**-52. NumPy's logarithm is within 4 ulp, 2**-50 of its value; the roundings
-    of scale and product add 2**-52 of the value. With a true value v the sum is therefore below
-    2**-48 · scale + 2**-49 · v. The margin is at least twice that, which also covers its own roundings.
     """
-    value = words.astype(np.float64)
-    value += 0.5
-    value *= 2.0**-WORD_BITS
-    np.log(value, out=value)
-    value *= -float(scale)
-
-    margin = value + float(scale)
-    margin *= _RELATIVE_MARGIN
-    distance = np.rint(value)
-    distance -= value
+    values, margin = exponentials(words, scale)
+    distance = np.rint(values)
+    distance -= values
     np.abs(distance, out=distance)
     undecided = (distance < margin) | (words < SMALLEST_FAST_WORD)
 
-    counts = value.astype(np.int64)
+    counts = values.astype(np.int64)
     for index in np.flatnonzero(undecided):
-        counts[index] = _resolve(int(words[index]), scale, entropy)
+        counts[index] = resolve(int(words[index]), scale, entropy, offset=Fraction(0))
     return counts
-
-
-def _resolve(word: int, scale: Fraction, entropy: Entropy) -> int:
-    """Return floor(scale · -ln U) for a U that begins with `word`, drawing its later bits as needed."""
-    prefix = word
-    for bits in range(WORD_BITS, MOST_BITS + 1, WORD_BITS):
-        if prefix > 0:
-            least = max(minus_log(prefix + 1, bits) - SLACK, 0) * scale.numerator
-            most = (minus_log(prefix, bits) + SLACK) * scale.numerator
-            unit = scale.denominator << bits
-            if least // unit == most // unit:
-                return least // unit
-        prefix = prefix << WORD_BITS | int(entropy.words(1)[0])
-    raise RuntimeError(f"{MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")

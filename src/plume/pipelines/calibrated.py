@@ -1,19 +1,23 @@
 """A query with its noise: every measure and the selection know what they draw, before any data is read."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
+from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
+from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
+from plume.pipelines.ways import Way, best
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import Shares, deviation_for, drawable, gaussian_for, laplace_for, share
-from plume.privacy.cost import Cost, gaussian_cost, laplace_cost
-from plume.query import AUTO, Query
+from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
+from plume.query import AUTO, BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
@@ -25,14 +29,11 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 _FEW_KEYS = 2
 # A user above the limit counts in up to so many times as many keys, each a little less (algorithms 4.3).
 _CAP = 4
-# What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds (algorithms 1.5).
-_PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
-_DELTA_OF_THRESHOLDS = 0.4
 # The mean of the absolute value of noise of scale 1.
-_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
+_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
-
-NoiseFor = Callable[[Part, Fraction], DiscreteLaplace | RoundedGaussian]
+Scaled = DiscreteLaplace | RoundedLaplace | RoundedGaussian
+NoiseFor = Callable[[Part, Fraction], Scaled]
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class CalibratedPart:
     columns: tuple[str, ...]
     """The plan's columns of these integers."""
     measures: tuple[str, ...]
-    noise: DiscreteLaplace | RoundedGaussian
+    noise: Scaled
     """In steps of 2**-bits of the part's own."""
     max_keys_per_user: int
     bits: int
@@ -70,10 +71,13 @@ class CalibratedPart:
         what = ", ".join(self.measures)
         named = what if self.part.weight == 1 else f"{what}: {self.part.name}"
         limit, scale = self.max_keys_per_user, self.noise.scale / (1 << self.bits)
-        if isinstance(self.noise, DiscreteLaplace):
-            return laplace_cost(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
-        sensitivity = math.sqrt(self.part.squared)
-        return gaussian_cost(named, scale=scale, sensitivity=sensitivity, max_keys_per_user=limit)
+        if isinstance(self.noise, RoundedGaussian):
+            sensitivity = math.sqrt(self.part.squared)
+            return gaussian_cost(named, scale=scale, sensitivity=sensitivity, max_keys_per_user=limit)
+        # Of several numbers in one key nothing is known but their epsilon together.
+        alone = isinstance(self.noise, RoundedLaplace) and not self.part.spread
+        price = rounded_laplace_cost if alone else laplace_cost
+        return price(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
 
 
 @dataclass(frozen=True)
@@ -113,65 +117,93 @@ class CalibratedQuery:
 
 
 def calibrate(query: Query) -> CalibratedQuery:
-    """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget."""
-    if query.noise_kind != AUTO:
-        return _CALIBRATIONS[query.noise_kind](query)
-    if query.public_keys is None and query.max_keys_per_user > _FEW_KEYS:
-        return _with_gaussian(query)
-    laplace = _with_laplace(query)
-    if query.budget.delta == 0:
-        return laplace
-    gaussian = _with_gaussian(query)
-    return laplace if _error(laplace) <= _error(gaussian) else gaussian
+    """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget.
+
+    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at.
+    """
+    noises = [query.noise] if query.noise != AUTO else list(NOISES)
+    if query.budget.delta == 0 or query.composition == BASIC:
+        noises = ["laplace"]
+    return best((way for noise in noises for way in _ways(query, _strategy(query, noise), noise)), error=_error)
 
 
-def _with_laplace(query: Query) -> CalibratedQuery:
-    shares, epsilon, limit = _shares(query), query.budget.exact_epsilon, query.max_keys_per_user
+def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[CalibratedQuery]]:
+    """List the ways to compose a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
+    gaussian_selection = strategy in GAUSSIAN_STRATEGIES
+    if noise == "gaussian" and (gaussian_selection or strategy is None):
+        yield Way(partial(_with_gaussian, query, strategy))
+        return
+    if noise == "laplace" and not gaussian_selection:
+        yield Way(partial(_with_laplace, query, strategy))
+    if query.composition != BASIC and query.budget.delta > 0:
+        tight = Tight(
+            query.budget, query.max_keys_per_user, shares_of(query), strategy, noise, query.min_users, _spread(query)
+        )
+        yield Way(
+            hope=lambda: _with_tight(query, tight, tight.hoped_size()),
+            find_out=lambda: _with_tight(query, tight, tight.smallest_size()),
+        )
 
-    def noise_for(part: Part, share: Fraction) -> DiscreteLaplace:
-        return laplace_for(part.absolute, max_keys_per_user=limit, epsilon=epsilon * share)
 
+def _strategy(query: Query, noise: str) -> str | None:
+    """Name the strategy that was asked for, or the one that keeps most keys (algorithms 1.6)."""
     if query.public_keys is not None:
-        return _calibrated(query, (), shares, noise_for)
+        return None
+    if query.selection != AUTO:
+        return query.selection
+    if query.composition == BASIC or (noise == "laplace" and query.max_keys_per_user <= _FEW_KEYS):
+        return "truncated_geometric"
+    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
+    return "gaussian_threshold" if query.min_users > 1 else "weighted_gaussian"
+
+
+def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
+    shares, epsilon, limit = shares_of(query), query.budget.exact_epsilon, query.max_keys_per_user
+    calibrated = partial(
+        _calibrated,
+        query,
+        lambda part, share: laplace_for(part.absolute, max_keys_per_user=limit, epsilon=epsilon * share),
+    )
     spent, delta = epsilon * shares.selection, query.budget.delta
-    if query.selection == "laplace_threshold":
-        threshold = laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users)
-        return _calibrated(query, (threshold,), shares, noise_for)
-    coins = TruncatedGeometric(limit, spent, delta, min_users=query.min_users)
-    return _calibrated(query, (coins,), shares, noise_for)
+    match strategy:
+        case None:
+            return calibrated(())
+        case "laplace_threshold":
+            return calibrated((laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users),))
+        case _:
+            return calibrated((TruncatedGeometric(limit, spent, delta, min_users=query.min_users),))
 
 
-def _with_gaussian(query: Query) -> CalibratedQuery:
-    if query.selection == "two_round_weighted_gaussian":
+def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
+    if strategy == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
-    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
-    noise_for = _gaussian_noise(query, budget)
-    if query.public_keys is not None:
-        return _calibrated(query, (), shares, noise_for)
+    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
+    calibrated = partial(_calibrated, query, _gaussian_noise(query, budget))
+    if strategy is None:
+        return calibrated(())
     left = {
         "sigma": deviation_for(budget, shares.selection),
         "others": 1 / deviation_for(budget, 1 - shares.selection),
         "epsilon": budget.epsilon,
         "delta": budget.delta,
     }
-    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
-    if query.selection == "gaussian_threshold" or query.min_users > 1:
-        return _calibrated(query, (gaussian_threshold(limit, min_users=query.min_users, **left),), shares, noise_for)
-    return _calibrated(query, (weighted_gaussian(limit, **left),), shares, noise_for)
+    if strategy == "gaussian_threshold":
+        return calibrated((gaussian_threshold(limit, min_users=query.min_users, **left),))
+    return calibrated((weighted_gaussian(limit, **left),))
 
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
     """Take the delta of both thresholds off first: what a user can do in the second round depends on the first (algorithms 0.2)."""
-    shares, budget, limit = _shares(query), query.budget, query.max_keys_per_user
-    alone = _DELTA_OF_THRESHOLDS * budget.delta
+    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
+    alone = DELTA_OF_THRESHOLDS * budget.delta
     rest = Budget(budget.epsilon, budget.delta - alone)
     rounds = tuple(
         weighted_gaussian_round(
             number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
         )
-        for number, part in enumerate(_PARTS_OF_ROUNDS, start=1)
+        for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )
-    return _calibrated(query, rounds, shares, _gaussian_noise(query, rest))
+    return _calibrated(query, _gaussian_noise(query, rest), rounds)
 
 
 def _gaussian_noise(query: Query, budget: Budget) -> NoiseFor:
@@ -181,36 +213,55 @@ def _gaussian_noise(query: Query, budget: Budget) -> NoiseFor:
     )
 
 
-_CALIBRATIONS: dict[str, Callable[[Query], CalibratedQuery]] = {"laplace": _with_laplace, "gaussian": _with_gaussian}
+def _with_tight(query: Query, tight: Tight, size: float) -> CalibratedQuery:
+    return _calibrated(query, partial(tight.noise_for, size=size), tight.rounds(size))
 
 
-def _shares(query: Query) -> Shares:
+@dataclass(frozen=True)
+class _Needed:
+    """A part, its columns in the plan, the measures that need it, and the shares of all of them together."""
+
+    part: Part
+    columns: tuple[str, ...]
+    measures: tuple[str, ...]
+    share: Fraction
+
+
+def _needed(query: Query) -> tuple[_Needed, ...]:
+    """List the parts of all measures, each once."""
     names = tuple(measure.name for measure in query.measures)
-    return share(dict(query.shares), names, selects_keys=query.public_keys is None)
-
-
-def _calibrated(
-    query: Query, rounds: tuple[SelectionStrategy, ...], shares: Shares, noise_for: NoiseFor
-) -> CalibratedQuery:
-    """Give every part its noise; a part that several measures need has the shares of all of them."""
-    measures = columns_of_measures(query)
-    needed: dict[tuple[str, ...], list[tuple[str, Part, Fraction]]] = {}
-    for measure, share_of_measure in zip(measures, shares.measures, strict=True):
+    shares = share(dict(query.shares), names, selects_keys=query.public_keys is None)
+    found: dict[tuple[str, ...], _Needed] = {}
+    for measure, of_measure in zip(columns_of_measures(query), shares.measures, strict=True):
         for part in measure.mechanism.parts():
-            needing = (measure.mechanism.name, part, share_of_measure * part.weight)
-            needed.setdefault(measure.covered(part), []).append(needing)
-    parts = tuple(_calibrated_part(query, columns, needing, noise_for) for columns, needing in needed.items())
-    return CalibratedQuery(query, rounds, measures, parts)
+            columns, name = measure.covered(part), measure.mechanism.name
+            before = found.get(columns, _Needed(part, columns, (), Fraction()))
+            found[columns] = replace(
+                before, measures=(*before.measures, name), share=before.share + of_measure * part.weight
+            )
+    return tuple(found.values())
 
 
-def _calibrated_part(
-    query: Query, columns: tuple[str, ...], needing: list[tuple[str, Part, Fraction]], noise_for: NoiseFor
-) -> CalibratedPart:
-    part, measures = needing[0][1], tuple(name for name, _, _ in needing)
-    noise = noise_for(part, sum((share for _, _, share in needing), Fraction()))
-    bits = _finer(part) if isinstance(noise, RoundedGaussian) else 0
+def shares_of(query: Query) -> Shares:
+    """Share the budget out among selection and the parts of measures."""
+    parts = tuple(needed.share for needed in _needed(query))
+    return Shares(1 - sum(parts, Fraction()), parts)
+
+
+def _spread(query: Query) -> tuple[bool, ...]:
+    return tuple(needed.part.spread for needed in _needed(query))
+
+
+def _calibrated(query: Query, noise_for: NoiseFor, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
+    """Give every part its noise."""
+    parts = tuple(_calibrated_part(query, needed, noise_for(needed.part, needed.share)) for needed in _needed(query))
+    return CalibratedQuery(query, rounds, columns_of_measures(query), parts)
+
+
+def _calibrated_part(query: Query, needed: _Needed, noise: Scaled) -> CalibratedPart:
+    bits = _finer(needed.part) if isinstance(noise, RoundedGaussian) else 0
     fine = replace(noise, scale=drawable(noise.scale * (1 << bits)))
-    return CalibratedPart(part, columns, measures, fine, query.max_keys_per_user, bits)
+    return CalibratedPart(needed.part, needed.columns, needed.measures, fine, query.max_keys_per_user, bits)
 
 
 def _finer(part: Part) -> int:
@@ -219,7 +270,12 @@ def _finer(part: Part) -> int:
 
 
 def _error(asked: CalibratedQuery) -> float:
-    """How large the noise is over all parts: the mean logarithm of its mean size, so that no part's unit matters."""
-    return math.fsum(
-        math.log(float(part.noise.scale / (1 << part.bits)) * _MEAN_ABSOLUTE[type(part.noise)]) for part in asked.parts
+    """The mean absolute noise of all parts together, each in units of what one user can change, times the users a key needs.
+
+    Both grow with the noise; a way that is better at one and worse at the other is taken if it gains more than it loses.
+    """
+    noise = math.fsum(
+        float(part.noise.scale / (1 << part.bits)) * _MEAN_ABSOLUTE[type(part.noise)] / part.part.absolute
+        for part in asked.parts
     )
+    return noise * (asked.rounds[-1].users_for_even_chance if asked.rounds else 1)

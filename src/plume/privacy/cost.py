@@ -5,12 +5,21 @@ Separate from calibration on purpose: a mistake there must not be repeated here.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from plume.errors import BudgetExceeded, PlumeBug
 from plume.privacy.budget import Budget
-from plume.privacy.gaussian import Novel, delta_of, joint_delta
+from plume.privacy.gaussian import Novel, delta_of, joint_delta, worst_user
+from plume.privacy.losses import (
+    LEAST_DELTA,
+    Coordinates,
+    Losses,
+    Shape,
+    composed_delta,
+    composed_epsilon,
+    losses_of,
+)
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
@@ -18,14 +27,24 @@ _FLOAT_SLACK = 1e-12
 
 @dataclass(frozen=True)
 class Cost:
-    """What one noiser reveals about one user, and for what; of Laplace noise an epsilon, of Gaussian noise a mu."""
+    """What one noiser reveals about one user, and for what; of Gaussian noise a mu, of everything else an epsilon."""
 
     what: str
     epsilon: Fraction = Fraction()
+    """Of all coordinates together, added up."""
     mu: float = 0.0
     delta: float = 0.0
     novel: Novel | None = None
     """For Gaussian selection in place of a delta: what a user can do to keys that nobody else has."""
+    coordinates: int = 1
+    """Over how many independent numbers or choices epsilon is spread evenly."""
+    shape: Shape = Shape.ANY
+    """What is known of each coordinate beside its epsilon."""
+
+    @property
+    def shown_alone(self) -> float:
+        """The chance that a key of one user alone is shown, or anything else that no noise covers."""
+        return self.novel.delta() if self.novel else self.delta
 
 
 @dataclass(frozen=True)
@@ -38,7 +57,13 @@ class Spent:
 
 def laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
     """Price Laplace noise on keys of which one user changes so many, each by so much: its L1 sensitivity over its scale."""
-    return Cost(what, epsilon=max_keys_per_user * sensitivity / scale)
+    return Cost(what, epsilon=max_keys_per_user * sensitivity / scale, coordinates=max_keys_per_user)
+
+
+def rounded_laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
+    """Price rounded Laplace noise, which reveals what the continuous law does, and so has its shape beside its epsilon."""
+    cost = laplace_cost(what, scale=scale, sensitivity=sensitivity, max_keys_per_user=max_keys_per_user)
+    return replace(cost, shape=Shape.LAPLACE)
 
 
 def gaussian_cost(what: str, *, scale: Fraction, sensitivity: float, max_keys_per_user: int) -> Cost:
@@ -47,16 +72,67 @@ def gaussian_cost(what: str, *, scale: Fraction, sensitivity: float, max_keys_pe
 
 
 def spend(costs: Iterable[Cost], budget: Budget) -> Spent:
-    """Compose costs: epsilons add up (Plume section 3.1), Gaussian parts add up in squares, at the budget's epsilon.
+    """Compose costs, at the budget's epsilon unless adding epsilons up gives less.
 
-    A release is all of one kind or all of the other; what is mixed is priced as if all its parts were added up.
+    Epsilons add up (Plume section 3.1) and Gaussian parts add up in squares, both by formula. Parts of different kinds, and many small
+    epsilons that come to too much when they are added up, are composed by dp-accounting.
     """
     listed = tuple(costs)
-    pure = sum((cost.epsilon for cost in listed), Fraction())
     if not any(cost.mu for cost in listed):
-        return Spent(float(pure), math.fsum(cost.delta for cost in listed))
-    left = float(budget.exact_epsilon - pure)
-    return Spent(budget.epsilon, math.fsum(cost.delta for cost in listed) + _gaussian_delta(listed, left))
+        return _spend_epsilons(listed, budget)
+    if any(cost.epsilon for cost in listed):
+        return _compose(listed, budget)
+    passing = math.fsum(cost.delta for cost in listed)
+    return Spent(budget.epsilon, passing + _gaussian_delta(listed, budget.epsilon))
+
+
+def _spend_epsilons(costs: tuple[Cost, ...], budget: Budget) -> Spent:
+    pure = sum((cost.epsilon for cost in costs), Fraction())
+    added = Spent(float(pure), math.fsum(cost.delta for cost in costs))
+    if pure <= budget.exact_epsilon or added.delta >= budget.delta:
+        return added
+    composed = _compose(costs, budget)
+    return composed if composed.delta <= budget.delta else added
+
+
+def _compose(costs: tuple[Cost, ...], budget: Budget) -> Spent:
+    passing = math.fsum(cost.shown_alone for cost in costs)
+    return Spent(budget.epsilon, passing + composed_delta(losses(costs), budget.epsilon))
+
+
+def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
+    """Let dp-accounting find the epsilon of costs at the budget's delta, however they were composed before.
+
+    Of Gaussian selection with Gaussian measures it composes two users: the one whose keys are all shared, and the one who costs most.
+    Where thresholds take all of delta, or there is none, the smallest delta is used that dp-accounting can compose with.
+    """
+    listed = tuple(costs)
+    everything, selections = losses(listed), [cost.novel for cost in listed if cost.novel]
+    if len(selections) == 1 and not everything.coordinates:
+        others = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not cost.novel))
+        worst = worst_user(selections[0], others=others, epsilon=budget.epsilon)
+        left = budget.delta - worst.shown_alone
+        found = (
+            composed_epsilon(everything, budget.delta, budget.epsilon),
+            composed_epsilon(Losses(worst.mu, ()), left, budget.epsilon),
+        )
+        return Spent(max(found), budget.delta)
+    passing = math.fsum(cost.shown_alone for cost in listed)
+    left = max(budget.delta - passing, 2 * LEAST_DELTA)
+    return Spent(composed_epsilon(everything, left, budget.epsilon), max(budget.delta, passing + left))
+
+
+def losses(costs: Iterable[Cost]) -> Losses:
+    """List what costs reveal apart from their deltas."""
+    listed = tuple(costs)
+    return losses_of(
+        math.sqrt(math.fsum(cost.mu**2 for cost in listed)),
+        (
+            Coordinates(float(cost.epsilon / cost.coordinates), cost.coordinates, cost.shape)
+            for cost in listed
+            if cost.epsilon
+        ),
+    )
 
 
 def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
@@ -71,9 +147,20 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
             raise PlumeBug("a plan selects keys more than once, which has no price yet")
 
 
+def adds_up(costs: Iterable[Cost]) -> bool:
+    """Tell whether nothing is known of the parts but epsilons, which add up."""
+    return all(cost.shape is Shape.ANY and not cost.mu for cost in costs)
+
+
 def shares_spent(costs: Iterable[Cost]) -> dict[str, float]:
-    """Say which share of the whole each part spends: of epsilon, or of the squares that Gaussian parts add up in."""
-    sizes = {cost.what: cost.mu**2 or float(cost.epsilon) for cost in costs}
+    """Say which share of the whole each part spends: of epsilon where epsilons add up, else of the squares that noise adds up in."""
+    listed = tuple(costs)
+    added_up = adds_up(listed)
+    # Laplace noise of the same standard deviation as Gaussian noise reveals twice its square of mu.
+    sizes = {
+        cost.what: float(cost.epsilon) if added_up else cost.mu**2 + float(cost.epsilon**2) / cost.coordinates / 2
+        for cost in listed
+    }
     return {what: size / math.fsum(sizes.values()) for what, size in sizes.items()}
 
 

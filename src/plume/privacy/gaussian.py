@@ -37,7 +37,7 @@ def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
 
 def noise_for(epsilon: float, delta: float) -> float:
     """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, a trifle too large rather than too small."""
-    sigma = SAFETY * _smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
+    sigma = SAFETY * smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
     if sigma > _LARGEST_SIGMA:
         raise RangeError(
             f"epsilon = {epsilon:g} and delta = {delta:g} need more noise than can be priced exactly; raise epsilon."
@@ -60,7 +60,8 @@ class Novel:
     def delta(self) -> float:
         """The chance that any key of one user alone passes."""
         keys = np.arange(1, self.max_keys_per_user + 1, dtype=np.float64)
-        return float(np.max(-np.expm1(self.log_hidden(keys, keys))))
+        with np.errstate(divide="ignore"):  # a threshold so low that everything passes
+            return float(np.max(-np.expm1(self.log_hidden(keys, keys))))
 
     def log_hidden(self, keys: Floats, novel: Floats) -> Floats:
         """The logarithm of the chance that none of `novel` keys of a user with so many `keys` passes."""
@@ -74,6 +75,20 @@ def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
     A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
     all t and j, in both directions, is what counts.
     """
+    return worst_user(novel, others=others, epsilon=epsilon).delta
+
+
+@dataclass(frozen=True)
+class WorstUser:
+    """Of all users, the one about whom most is revealed: how far they move noised numbers, and how likely a key of theirs is shown."""
+
+    mu: float
+    shown_alone: float
+    delta: float
+
+
+def worst_user(novel: Novel, *, others: float, epsilon: float) -> WorstUser:
+    """Find the user with the largest delta beside Gaussian measures of total mu `others`."""
     low, high, fewest, most = _pairs(novel.max_keys_per_user)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
     with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
@@ -83,19 +98,21 @@ def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
         passing = -np.expm1(hidden)
         adding = passing + (1 - passing) * delta_of(mu, epsilon - hidden)
         removing = delta_of(mu, epsilon + hidden)
-    worst = float(np.maximum(adding, removing).max())
-    return 1.0 if math.isnan(worst) else worst
+    spent = np.maximum(adding, removing)
+    worst = int(np.argmax(spent))  # where one is no number, the first of these
+    delta = float(spent[worst])
+    return WorstUser(float(mu[worst]), float(passing[worst]), 1.0 if math.isnan(delta) else delta)
 
 
 def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
     """Find the lowest threshold at which selection and measures together stay within delta."""
-    lowest = _smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
+    lowest = smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
     return make(lowest)
 
 
 def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
-    return make(_smallest(lambda t: make(t).delta() <= delta, start=10.0))
+    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 
 
 @lru_cache
@@ -117,14 +134,14 @@ def _steps(limit: int) -> list[tuple[int, int]]:
     return found
 
 
-def _smallest(holds: Callable[[float], bool], *, start: float) -> float:
+def smallest(holds: Callable[[float], bool], *, start: float, step: float = _RELATIVE_STEP) -> float:
     """Bisect for the smallest positive number from which on a property holds, or one that is hardly larger."""
     low, high = 0.0, start
     while not holds(high):
         if math.isinf(high):
             raise PlumeBug("no noise or threshold, however large, keeps this part within its budget")
         low, high = high, 2 * high
-    while high - low > _RELATIVE_STEP * high:
+    while high - low > step * high:
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high

@@ -12,7 +12,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import drawable
 from plume.privacy.cost import Cost
-from plume.privacy.gaussian import Novel, smallest_threshold
+from plume.privacy.gaussian import Novel, smallest_threshold, threshold_alone
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class GaussianThreshold:
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         novel = _novel(sigma, self.threshold - 0.5 - (self.min_users - 1), self.max_keys_per_user)
         return Cost("selection", mu=math.sqrt(self.max_keys_per_user) / sigma, novel=novel)
+
+    @property
+    def users_for_even_chance(self) -> float:
+        """With how many users a key is kept half the time."""
+        return self.threshold
 
     def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
         """One user counts one."""
@@ -68,14 +73,35 @@ def gaussian_threshold(
     `sigma` is for a user with one key. `min_users` lowers every count by `min_users - 1`, which keeps its sensitivity, and raises the
     threshold with it (algorithms 1.8).
     """
-    noise = RoundedGaussian(drawable(Fraction(sigma * math.sqrt(max_keys_per_user))))
-    drawn = float(noise.scale)
+    noise = _noise(sigma, max_keys_per_user)
     novel = smallest_threshold(
-        lambda threshold: _novel(drawn, threshold, max_keys_per_user), others=others, epsilon=epsilon, delta=delta
+        lambda threshold: _novel(float(noise.scale), threshold, max_keys_per_user),
+        others=others,
+        epsilon=epsilon,
+        delta=delta,
     )
-    return GaussianThreshold(
-        max_keys_per_user, noise, threshold=math.ceil(novel.threshold + 0.5) + min_users - 1, min_users=min_users
-    )
+    return _with_threshold(noise, novel, min_users)
+
+
+def gaussian_threshold_alone(
+    max_keys_per_user: int, *, sigma: float, delta: float, min_users: int = 1
+) -> GaussianThreshold:
+    """Choose the threshold for noise of `sigma` users that a key of one user alone passes with a chance of at most delta.
+
+    For releases in which other noise than Gaussian is drawn: what noise and threshold reveal is then added up.
+    """
+    noise = _noise(sigma, max_keys_per_user)
+    novel = threshold_alone(lambda threshold: _novel(float(noise.scale), threshold, max_keys_per_user), delta=delta)
+    return _with_threshold(noise, novel, min_users)
+
+
+def _noise(sigma: float, max_keys_per_user: int) -> RoundedGaussian:
+    return RoundedGaussian(drawable(Fraction(sigma * math.sqrt(max_keys_per_user))))
+
+
+def _with_threshold(noise: RoundedGaussian, novel: Novel, min_users: int) -> GaussianThreshold:
+    threshold = math.ceil(novel.threshold + 0.5) + min_users - 1
+    return GaussianThreshold(novel.max_keys_per_user, noise, threshold=threshold, min_users=min_users)
 
 
 def _novel(sigma: float, threshold: float, limit: int) -> Novel:

@@ -1,6 +1,6 @@
 """Noise on the number of users of a key, then a threshold: the paper's own rule, after Korolova et al. 2009."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import mpmath
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
 from plume.noise.laplace import DiscreteLaplace
+from plume.noise.rounded_laplace import RoundedLaplace
 from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import laplace_for
-from plume.privacy.cost import Cost, laplace_cost
+from plume.privacy.cost import Cost, laplace_cost, rounded_laplace_cost
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
 _exact = mpmath.MPContext()
@@ -20,14 +21,14 @@ _exact.dps = 60
 
 @dataclass(frozen=True)
 class LaplaceThreshold:
-    """Keep a key if its users, plus discrete Laplace noise, reach the threshold.
+    """Keep a key if its users, plus Laplace noise, reach the threshold.
 
     Guarantee: if each user is in at most `max_keys_per_user` keys, the kept keys are (cost.epsilon, cost.delta)-differentially private.
     With `min_users` above 1, keys with fewer users are never kept. docs/guarantees/laplace-threshold.md.
     """
 
     max_keys_per_user: int
-    noise: DiscreteLaplace
+    noise: DiscreteLaplace | RoundedLaplace
     threshold: int
     min_users: int = 1
     name: str = "Laplace threshold"
@@ -36,12 +37,16 @@ class LaplaceThreshold:
     @property
     def cost(self) -> Cost:
         """What it spends: the noise on the keys a user shares, and the chance that a key of the user alone passes."""
-        epsilon = laplace_cost(
-            "selection", scale=self.noise.scale, sensitivity=1, max_keys_per_user=self.max_keys_per_user
-        ).epsilon
-        alone = _tail(self.noise.scale, self.threshold - self.min_users)
+        price = rounded_laplace_cost if isinstance(self.noise, RoundedLaplace) else laplace_cost
+        priced = price("selection", scale=self.noise.scale, sensitivity=1, max_keys_per_user=self.max_keys_per_user)
+        alone = _tail(self.noise, self.threshold - self.min_users)
         passing = -_exact.expm1(self.max_keys_per_user * _exact.log1p(-alone))
-        return Cost("selection", epsilon=epsilon, delta=float(passing))
+        return replace(priced, delta=float(passing))
+
+    @property
+    def users_for_even_chance(self) -> float:
+        """With how many users a key is kept half the time."""
+        return self.threshold
 
     def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
         """One user counts one."""
@@ -73,23 +78,32 @@ def laplace_threshold(
     and raising the threshold with it: a plain extra test on the exact count would show when it is passed (algorithms 1.8).
     """
     noise = laplace_for(1, max_keys_per_user=max_keys_per_user, epsilon=epsilon)
-    return LaplaceThreshold(
-        max_keys_per_user,
-        noise,
-        threshold=_threshold(max_keys_per_user, noise.scale, delta) + min_users - 1,
-        min_users=min_users,
-    )
+    return laplace_threshold_with(noise, max_keys_per_user, delta=delta, min_users=min_users)
 
 
-def _threshold(max_keys_per_user: int, scale: Fraction, delta: float) -> int:
+def laplace_threshold_with(
+    noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, *, delta: float, min_users: int = 1
+) -> LaplaceThreshold:
+    """Choose the threshold for the noise that is drawn, so that a key of one user alone passes with a chance of at most delta."""
+    threshold = _threshold(noise, max_keys_per_user, delta) + min_users - 1
+    return LaplaceThreshold(max_keys_per_user, noise, threshold=threshold, min_users=min_users)
+
+
+def _threshold(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, delta: float) -> int:
     """Find the smallest threshold that a key with one user passes with probability at most 1 - (1 - delta)^(1/L)."""
     per_key = -_exact.expm1(_exact.log1p(-_exact.mpf(delta)) / max_keys_per_user)
-    exact_scale = _exact.mpf(scale.numerator) / scale.denominator
+    exact_scale = _exact.mpf(noise.scale.numerator) / noise.scale.denominator
+    if isinstance(noise, RoundedLaplace):
+        steps = exact_scale * -_exact.log(2 * per_key) + _exact.mpf(1) / 2
+        # Where even no noise at all would do, noise of 1 is still the least that can be asked for.
+        return 1 + max(1, int(_exact.ceil(steps)))
     ratio = _exact.exp(-1 / exact_scale)
     return 1 + max(0, int(_exact.ceil(exact_scale * -_exact.log((1 + ratio) * per_key))))
 
 
-def _tail(scale: Fraction, at_least: int) -> mpmath.mpf:
-    """Pr[noise >= at_least] for at_least >= 0."""
-    ratio = _exact.exp(-_exact.mpf(scale.denominator) / scale.numerator)
-    return ratio**at_least / (1 + ratio)
+def _tail(noise: DiscreteLaplace | RoundedLaplace, at_least: int) -> mpmath.mpf:
+    """Pr[noise >= at_least], for discrete noise where at_least >= 0, for rounded noise where at_least >= 1."""
+    rate = _exact.mpf(noise.scale.denominator) / noise.scale.numerator
+    if isinstance(noise, RoundedLaplace):
+        return _exact.exp(-rate * (at_least - _exact.mpf(1) / 2)) / 2
+    return _exact.exp(-rate * at_least) / (1 + _exact.exp(-rate))

@@ -29,6 +29,10 @@ class SelectionStrategy(Protocol):
     def cost(self) -> Cost:
         """What it spends, worked out from the noise and threshold it holds."""
 
+    @property
+    def users_for_even_chance(self) -> float:
+        """With how many users a key is kept half the time, each of them in as many keys as count."""
+
     def weight(self, keys_of_user: Expression) -> Expression:
         """Say what a user gives to each of their keys, as an integer."""
 

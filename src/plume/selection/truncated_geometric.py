@@ -74,7 +74,12 @@ class TruncatedGeometric:
     @property
     def cost(self) -> Cost:
         """What it spends: epsilon, and the delta that the integers in the table need beside it."""
-        return Cost("selection", self.epsilon, delta=self._table().delta)
+        return Cost("selection", self.epsilon, delta=self._table().delta, coordinates=self.max_keys_per_user)
+
+    @property
+    def users_for_even_chance(self) -> float:
+        """With how many users a key is kept half the time."""
+        return self._table().users_for_even_chance + self.min_users - 1
 
     def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
         """One user counts one."""
@@ -97,7 +102,7 @@ class TruncatedGeometric:
         table = self._table()
         return {
             "strategy": self.name,
-            "users_for_even_chance": table.users_for_even_chance + self.min_users - 1,
+            "users_for_even_chance": self.users_for_even_chance,
             "users_for_certainty": len(table.high) + self.min_users - 1,
             "min_users": self.min_users,
         }

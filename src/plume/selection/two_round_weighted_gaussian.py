@@ -7,8 +7,7 @@ left to them. It keeps more keys than one round, for one more shuffle by key.
 from dataclasses import dataclass
 
 from plume.privacy.cost import Cost
-from plume.privacy.gaussian import threshold_alone
-from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of, novel_keys, on_grid
+from plume.selection.weighted_gaussian import WeightedGaussian, weighted_gaussian_alone
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,5 @@ class Round(WeightedGaussian):
 
 def weighted_gaussian_round(number: int, max_keys_per_user: int, *, sigma: float, delta: float) -> Round:
     """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta."""
-    noise = noise_of(sigma)
-    drawn = float(noise.scale) / UNIT
-    novel = threshold_alone(lambda threshold: novel_keys(drawn, threshold, max_keys_per_user), delta=delta)
-    return Round(max_keys_per_user, noise, threshold=on_grid(novel.threshold), number=number)
+    alone = weighted_gaussian_alone(max_keys_per_user, sigma=sigma, delta=delta)
+    return Round(max_keys_per_user, alone.noise, alone.threshold, number=number)

@@ -15,7 +15,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.privacy.calibration import drawable
 from plume.privacy.cost import Cost
-from plume.privacy.gaussian import Floats, Novel, smallest_threshold
+from plume.privacy.gaussian import Floats, Novel, smallest_threshold, threshold_alone
 
 # What one unit of weight is on the grid: 2**20 steps.
 UNIT = 2**20
@@ -47,6 +47,11 @@ class WeightedGaussian:
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         return novel_keys(float(self.noise.scale) / UNIT, (self.threshold - 0.5) / UNIT, self.max_keys_per_user)
 
+    @property
+    def users_for_even_chance(self) -> float:
+        """With how many users, each with as many keys as count, a key is kept half the time."""
+        return self.threshold / UNIT * math.sqrt(self.max_keys_per_user)
+
     def weight(self, keys_of_user: Expression) -> Expression:
         """Spread one unit over the keys that count."""
         return InverseRoot(Clamp(keys_of_user, 1, self.max_keys_per_user), UNIT)
@@ -77,6 +82,18 @@ def weighted_gaussian(
         others=others,
         epsilon=epsilon,
         delta=delta,
+    )
+    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold))
+
+
+def weighted_gaussian_alone(max_keys_per_user: int, *, sigma: float, delta: float) -> WeightedGaussian:
+    """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta.
+
+    For releases in which other noise than Gaussian is drawn: what noise and threshold reveal is then added up.
+    """
+    noise = noise_of(sigma)
+    novel = threshold_alone(
+        lambda threshold: novel_keys(float(noise.scale) / UNIT, threshold, max_keys_per_user), delta=delta
     )
     return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entropy import ConstantEntropy, ScriptedEntropy, SeededEntropy
-from plume.noise import laplace
+from plume.noise import exponential, laplace
 from plume.noise.entropy import SystemEntropy
 from plume.noise.laplace import DiscreteLaplace
 
@@ -32,6 +32,10 @@ words = st.integers(min_value=1, max_value=2**64 - 1)
 def geometric(word: int, scale: Fraction) -> int:
     """What the fast path, with its margin, makes of one word."""
     return int(laplace._geometric(np.array([word], dtype=np.uint64), scale, SeededEntropy(0))[0])
+
+
+def resolve(word: int, scale: Fraction, entropy: ScriptedEntropy | SeededEntropy) -> int:
+    return exponential.resolve(word, scale, entropy, offset=Fraction(0))
 
 
 def boundary(count: int, scale: Fraction) -> int:
@@ -149,8 +153,8 @@ def test_a_count_steps_up_exactly_where_the_law_says(scale: Fraction, position: 
 def test_later_bits_decide_where_the_first_64_cannot(scale: Fraction) -> None:
     count = max(1, int(scale))
     edge = boundary(count, scale)
-    below = laplace._resolve(edge, scale, ScriptedEntropy([0]))
-    above = laplace._resolve(edge, scale, ScriptedEntropy([2**64 - 1]))
+    below = resolve(edge, scale, ScriptedEntropy([0]))
+    above = resolve(edge, scale, ScriptedEntropy([2**64 - 1]))
     assert (below, above) == (count, count - 1)
 
 
@@ -158,17 +162,17 @@ def test_later_bits_decide_where_the_first_64_cannot(scale: Fraction) -> None:
 def test_a_word_too_small_for_floating_point_is_resolved(word: int) -> None:
     scale, later = Fraction(2**39), [3 * 2**62, 0]
     fast = laplace._geometric(np.array([word], dtype=np.uint64), scale, ScriptedEntropy(later))
-    assert fast[0] == laplace._resolve(word, scale, ScriptedEntropy(later))
+    assert fast[0] == resolve(word, scale, ScriptedEntropy(later))
 
 
 def test_a_zero_word_waits_for_later_bits() -> None:
-    assert laplace._resolve(0, Fraction(1), ScriptedEntropy([2**63])) == math.floor(65 * math.log(2))
+    assert resolve(0, Fraction(1), ScriptedEntropy([2**63])) == math.floor(65 * math.log(2))
 
 
 def test_the_caller_s_precision_of_mpmath_does_not_matter() -> None:
     with mpmath.workprec(4):
-        low = [laplace._resolve(word, Fraction(10**9), SeededEntropy(0)) for word in (12345, 2**63)]
-    assert low == [laplace._resolve(word, Fraction(10**9), SeededEntropy(0)) for word in (12345, 2**63)]
+        low = [resolve(word, Fraction(10**9), SeededEntropy(0)) for word in (12345, 2**63)]
+    assert low == [resolve(word, Fraction(10**9), SeededEntropy(0)) for word in (12345, 2**63)]
 
 
 def test_numpy_s_logarithm_is_as_good_as_the_margin_assumes() -> None:
@@ -185,7 +189,7 @@ def test_the_float_value_is_within_half_its_margin(scale: Fraction) -> None:
     sample = SeededEntropy(6).words(5_000)
     for word in sample[sample >= laplace.SMALLEST_FAST_WORD].tolist():
         value = -np.log((float(word) + 0.5) * 2.0**-64) * float(scale)
-        margin = (value + float(scale)) * laplace._RELATIVE_MARGIN
+        margin = (value + float(scale)) * exponential._RELATIVE_MARGIN
         for end in (word, word + 1):
             exact = -EXACT.log(EXACT.ldexp(end, -64)) * scale.numerator / scale.denominator
             assert abs(exact - EXACT.mpf(float(value))) < margin / 2

@@ -2,18 +2,19 @@ import math
 from fractions import Fraction
 
 import pytest
-from dp_accounting.pld import privacy_loss_distribution as pld
 from hypothesis import given, settings
 
 import plume
 from plume.errors import BudgetError, BudgetExceeded, PlumeBug, RangeError, UsageError
-from plume.noise.laplace import DiscreteLaplace
+from plume.noise.gaussian import RoundedGaussian
+from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.calibrated import calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import costs
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import laplace_for, share
 from plume.privacy.cost import Cost, laplace_cost, refuse_overspending, shares_spent, spend
+from plume.privacy.losses import Shape
 from strategies import Asked, asked
 
 BUDGET = Budget(epsilon=math.log(3), delta=1e-5)
@@ -97,11 +98,14 @@ def test_costs_follow_from_the_noise_that_is_drawn(case: Asked) -> None:
     asked_for, plan = make_plan(case.query)
     limit = case.query.max_keys_per_user
     for part, cost in zip(asked_for.parts, costs(plan)[1:], strict=True):
-        if isinstance(part.noise, DiscreteLaplace):
-            assert cost.epsilon == limit * part.part.absolute / part.noise.scale
+        scale = part.noise.scale / (1 << part.bits)
+        if not isinstance(part.noise, RoundedGaussian):
+            assert cost.epsilon == limit * part.part.absolute / scale
+            assert cost.coordinates == limit
+            assert (cost.shape is Shape.LAPLACE) == isinstance(part.noise, RoundedLaplace)
         else:
             norm = math.sqrt(limit * part.part.squared)
-            assert cost.mu == pytest.approx(norm / float(part.noise.scale), rel=1e-12)
+            assert cost.mu == pytest.approx(norm / float(scale), rel=1e-12)
 
 
 SETTINGS = {"user": "user_id", "keys": "recipe", "budget": BUDGET}
@@ -112,31 +116,10 @@ def query(limit: int, *, measures: int = 1, **changes) -> plume.Query:
     return plume.Query(**(SETTINGS | {"measures": listed, "max_keys_per_user": limit} | changes))
 
 
-@pytest.mark.parametrize("measures", [1, 2, 4])
-@pytest.mark.parametrize("limit", [1, 2, 3, 8, 64, 512])
-@pytest.mark.parametrize("selection", ["gaussian_threshold", "weighted_gaussian", "public"])
-def test_dp_accounting_finds_gaussian_plans_within_budget_and_without_waste(
-    selection: str, limit: int, measures: int
-) -> None:
-    """All that is noised, composed from the scales really drawn; a user whose keys are all shared pays for noise alone."""
-    changes = {"public_keys": ["a"], "noise": "gaussian"} if selection == "public" else {"selection": selection}
-    given_query = query(limit, measures=measures, **changes)
-    calibrated = calibrate(given_query)
-    shifts = [math.sqrt(limit * p.part.squared) / float(p.noise.scale) for p in calibrated.parts]
-    for strategy in calibrated.rounds:
-        user = 2**20 if selection == "weighted_gaussian" else math.sqrt(limit)
-        shifts.append(user / float(strategy.noise.scale))
-    composed = pld.from_gaussian_mechanism(1 / shifts[0], value_discretization_interval=1e-4)
-    for shift in shifts[1:]:
-        composed = composed.compose(pld.from_gaussian_mechanism(1 / shift, value_discretization_interval=1e-4))
-    found = composed.get_epsilon_for_delta(BUDGET.delta)
-    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon * (1 + 1e-6)
-
-
 @pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric"])
 @pytest.mark.parametrize("limit", [1, 2, 3, 64])
-def test_laplace_plans_add_up_to_the_budget_exactly(selection: str, limit: int) -> None:
-    _, plan = make_plan(query(limit, measures=3, selection=selection))
+def test_basic_plans_add_up_to_the_budget_exactly(selection: str, limit: int) -> None:
+    _, plan = make_plan(query(limit, measures=3, selection=selection, composition="basic"))
     assert sum(cost.epsilon for cost in costs(plan)) == BUDGET.exact_epsilon
 
 
@@ -167,7 +150,12 @@ def test_the_fewest_users_that_may_count_are_counted_plainly() -> None:
     [
         ({"selection": "best"}, "selection is 'best'; it must be one of auto, laplace_threshold"),
         ({"noise": "uniform"}, "noise is 'uniform'; it must be one of auto, laplace, gaussian"),
-        ({"selection": "weighted_gaussian", "noise": "laplace"}, "goes with noise = 'gaussian', not 'laplace'"),
+        ({"composition": "loose"}, "composition is 'loose'; it must be 'tight' or 'basic'"),
+        ({"composition": "basic", "noise": "gaussian"}, "composition is 'basic', which adds epsilons up, and Gaussian"),
+        (
+            {"composition": "basic", "selection": "weighted_gaussian"},
+            "take Laplace noise with selection = 'laplace_thre",
+        ),
         ({"selection": "weighted_gaussian", "min_users": 5}, "min_users goes with selection = 'gaussian_threshold'"),
         ({"noise": "gaussian", "public_keys": ["a"], "budget": Budget(epsilon=1.0)}, "Gaussian noise needs a delta"),
     ],
@@ -175,6 +163,36 @@ def test_the_fewest_users_that_may_count_are_counted_plainly() -> None:
 def test_settings_that_do_not_go_together_are_refused(changes: dict, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         query(8, **changes)
+
+
+@pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric"])
+def test_few_keys_per_user_stay_with_added_epsilons_and_many_do_not(selection: str) -> None:
+    kinds = [
+        calibrate(query(limit, selection=selection, noise="laplace")).measures[0].noise.kind for limit in (1, 2, 8)
+    ]
+    assert kinds == ["discrete Laplace", "discrete Laplace", "rounded Laplace"]
+
+
+def test_tight_composition_halves_the_papers_noise_at_64_keys_and_more() -> None:
+    tight = calibrate(query(64, selection="laplace_threshold", noise="laplace"))
+    basic = calibrate(query(64, selection="laplace_threshold", noise="laplace", composition="basic"))
+    assert tight.measures[0].standard_deviation < 0.35 * basic.measures[0].standard_deviation
+    assert tight.rounds[0].threshold < 0.4 * basic.rounds[0].threshold
+
+
+@pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric", "gaussian_threshold"])
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_min_users_is_kept_in_every_combination_that_counts_users(selection: str, noise: str) -> None:
+    plain = calibrate(query(8, selection=selection, noise=noise)).rounds[0]
+    shifted = calibrate(query(8, selection=selection, noise=noise, min_users=20)).rounds[0]
+    assert shifted.users_for_even_chance == plain.users_for_even_chance + 19
+    assert shifted.cost.shown_alone == pytest.approx(plain.cost.shown_alone, rel=1e-9)
+
+
+def test_shares_that_were_set_are_what_parts_of_different_kinds_spend() -> None:
+    asked_for = query(64, measures=2, noise="laplace", shares={"selection": 1, "m0": 2, "m1": 5})
+    spent = shares_spent(costs(make_plan(asked_for)[1]))
+    assert spent == pytest.approx({"selection": 1 / 8, "m0": 1 / 4, "m1": 5 / 8}, rel=1e-5)
 
 
 def test_the_paper_keeps_its_configuration() -> None:

@@ -8,7 +8,8 @@ from scipy import stats
 
 from entropy import ConstantEntropy, SeededEntropy
 from plume.noise.laplace import DiscreteLaplace
-from plume.selection.laplace_threshold import LaplaceThreshold, laplace_threshold
+from plume.noise.rounded_laplace import RoundedLaplace
+from plume.selection.laplace_threshold import LaplaceThreshold, laplace_threshold, laplace_threshold_with
 
 EPSILON = Fraction(math.log(3)) / 2
 GOLDEN = {1: 22, 2: 44, 4: 91, 8: 190, 16: 398, 64: 1747, 128: 3654, 512: 15902}
@@ -17,6 +18,33 @@ GOLDEN = {1: 22, 2: 44, 4: 91, 8: 190, 16: 398, 64: 1747, 128: 3654, 512: 15902}
 @pytest.mark.parametrize(("limit", "threshold"), GOLDEN.items())
 def test_thresholds_are_the_golden_ones(limit: int, threshold: int) -> None:
     assert laplace_threshold(limit, epsilon=EPSILON, delta=1e-5).threshold == threshold
+
+
+GOLDEN_CONTINUOUS = {1: (1.8205, 20.6972), 4: (7.2819, 89.8835), 64: (116.5106, 1746.1726), 512: (932.0850, 15900.5967)}
+
+
+@pytest.mark.parametrize(("limit", "golden"), GOLDEN_CONTINUOUS.items())
+def test_scales_are_the_golden_ones_and_rounded_noise_gets_the_continuous_threshold(limit: int, golden: tuple) -> None:
+    scale, threshold = golden
+    noise = laplace_threshold(limit, epsilon=EPSILON, delta=1e-5).noise
+    assert float(noise.scale) == pytest.approx(scale, abs=1e-4)
+    rounded = laplace_threshold_with(RoundedLaplace(noise.scale), limit, delta=1e-5)
+    assert rounded.threshold == math.ceil(threshold + 0.5)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 10), Fraction(2), Fraction("116.51")])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.3, 0.9])
+def test_the_threshold_for_rounded_noise_is_the_smallest_that_keeps_delta(scale: Fraction, delta: float) -> None:
+    noise = RoundedLaplace(scale)
+    strategy = laplace_threshold_with(noise, 4, delta=delta)
+
+    def passing(threshold: int) -> float:
+        return -math.expm1(4 * math.log1p(-noise.tail(threshold - 1)))
+
+    assert passing(strategy.threshold) <= delta * (1 + 1e-12)
+    assert strategy.threshold == 2 or passing(strategy.threshold - 1) > delta
+    assert strategy.cost.delta == pytest.approx(passing(strategy.threshold), rel=1e-9)
+    assert strategy.cost.epsilon == 4 / scale
 
 
 def test_at_ten_thousand_points_the_threshold_is_the_smallest_that_keeps_delta() -> None:

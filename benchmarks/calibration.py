@@ -1,0 +1,79 @@
+"""How long it takes to scale the noise of queries of all kinds, and how near the estimate comes that decides which way to go.
+
+`.venv/bin/python benchmarks/calibration.py`. Times are of the processor, medians of `--repeat` runs, without the import of dp-accounting,
+which is timed by itself; the default query is timed before it, and must not import it.
+"""
+
+import argparse
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import plume
+from plume.pipelines.calibrated import calibrate, shares_of
+from plume.pipelines.pipeline import make_plan
+from plume.pipelines.tight import Tight
+from plume.query import STRATEGIES
+
+LIMITS = (1, 2, 3, 8, 64, 512)
+MEASURES = (1, 8)
+BUDGET = plume.Budget(epsilon=math.log(3), delta=1e-5)
+
+
+def ask(limit: int, measures: int, **settings: object) -> plume.Query:
+    """So many counts per key."""
+    counts = [plume.count(2, name=f"count_{number}") for number in range(measures)]
+    return plume.Query(user="u", keys="k", measures=counts, max_keys_per_user=limit, budget=BUDGET, **settings)
+
+
+def seconds(work: Callable[[], object], repeat: int) -> float:
+    """The median time of the processor."""
+    times = []
+    for _ in range(repeat):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return statistics.median(times)
+
+
+def row(name: str, limit: int, measures: int, query: plume.Query, repeat: int) -> str:
+    """One line of the table."""
+    taken = seconds(lambda: calibrate(query), repeat)
+    asked, _ = make_plan(query)
+    near = ""
+    if name != "default":
+        strategy = None if query.public_keys is not None else query.selection
+        tight = Tight(query.budget, limit, shares_of(query), strategy, query.noise)
+        near = f"{tight.hoped_size() / tight.smallest_size():.4f}"
+    return f"| {name} | {asked.parts[0].noise.kind} | {limit} | {measures} | {1000 * taken:.0f} | {near} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5)
+    repeat = parser.parse_args().repeat
+    print("| query | noise | keys per user | measures | milliseconds | estimated size of noise / found |")
+    print("|---|---|---|---|---|---|")
+    for limit in LIMITS:
+        for measures in MEASURES:
+            print(row("default", limit, measures, ask(limit, measures), repeat))
+    print(f"dp-accounting imported by the default: {'dp_accounting' in sys.modules}")
+    start = time.process_time()
+    import dp_accounting.pld.privacy_loss_distribution  # noqa: F401, PLC0415 - timed
+
+    print(f"import of dp-accounting: {1000 * (time.process_time() - start):.0f} ms")
+    kinds = [{"selection": strategy, "noise": noise} for strategy in STRATEGIES for noise in ("laplace", "gaussian")]
+    for kind in [*kinds, {"public_keys": ["a"], "noise": "laplace"}]:
+        if kind["noise"] == "gaussian" and "gaussian" in str(kind.get("selection")):
+            continue
+        for limit in LIMITS:
+            for measures in MEASURES:
+                name = f"{kind.get('selection', 'public keys')} with {kind['noise']}"
+                print(row(name, limit, measures, ask(limit, measures, **kind), repeat), flush=True)
+
+
+if __name__ == "__main__":
+    main()
