@@ -115,11 +115,11 @@ selections = st.sampled_from(
     [
         {},
         {"min_users": 3},
-        {"selection": "laplace_threshold"},
-        {"selection": "laplace_threshold", "min_users": 3},
+        {"selection": "laplace_threshold", "composition": "basic"},
+        {"selection": "laplace_threshold", "min_users": 3, "composition": "basic"},
         {"selection": "gaussian_threshold", "min_users": 2},
         {"selection": "weighted_gaussian"},
-        {"noise": "laplace"},
+        {"noise": "laplace", "composition": "basic"},
     ]
 )
 

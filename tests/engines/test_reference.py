@@ -156,7 +156,7 @@ def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str) -> None:
 
 
 def in_two_rounds(case: Asked) -> Asked:
-    query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", min_users=1)
+    query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", composition="tight", min_users=1)
     return replace(case, query=query)
 
 

@@ -51,7 +51,7 @@ def query(**changes: Any) -> plume.Query:
 
 
 GAUSSIAN = query()
-LAPLACE = query(selection="laplace_threshold")
+LAPLACE = query(selection="laplace_threshold", composition="basic")
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
 

@@ -38,10 +38,11 @@ QUERY = plume.Query(
     max_keys_per_user=LIMIT,
     budget=plume.Budget(epsilon=2.0, delta=0.1),
     selection="laplace_threshold",
+    composition="basic",
 )
-WEIGHTED = replace(QUERY, selection="weighted_gaussian")
-TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian")
-CLIPPED = replace(QUERY, selection="weighted_gaussian", max_keys_per_user=1)
+WEIGHTED = replace(QUERY, selection="weighted_gaussian", composition="tight")
+TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian", composition="tight")
+CLIPPED = replace(WEIGHTED, max_keys_per_user=1)
 LARGE = pytest.mark.large
 PIPELINES = [pytest.param("naive", marks=LARGE), pytest.param("runtime_optimized", marks=LARGE), "plume"]
 

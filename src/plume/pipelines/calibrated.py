@@ -135,7 +135,9 @@ def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[Calibr
         return
     if noise == "laplace" and not gaussian_selection:
         yield Way(partial(_with_laplace, query, strategy))
-    if query.composition != BASIC and query.budget.delta > 0:
+    # Between the best of both families composing takes seconds and gains little, so it is for those who ask for a combination.
+    named = query.noise != AUTO or query.selection != AUTO
+    if named and query.composition != BASIC and query.budget.delta > 0:
         tight = Tight(
             query.budget, query.max_keys_per_user, shares_of(query), strategy, noise, query.min_users, _spread(query)
         )

@@ -168,7 +168,7 @@ def test_settings_that_do_not_go_together_are_refused(changes: dict, message: st
 @pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric"])
 def test_few_keys_per_user_stay_with_added_epsilons_and_many_do_not(selection: str) -> None:
     kinds = [
-        calibrate(query(limit, selection=selection, noise="laplace")).measures[0].noise.kind for limit in (1, 2, 8)
+        calibrate(query(limit, selection=selection, noise="laplace")).parts[0].noise.kind for limit in (1, 2, 8)
     ]
     assert kinds == ["discrete Laplace", "discrete Laplace", "rounded Laplace"]
 
