@@ -3,7 +3,6 @@
 Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
 """
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from plume.engines.spark_types import column_type, is_flat
 from plume.errors import SettingError
 from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
+from plume.noise.entropy import SystemEntropy, salt
 from plume.plan.dialect import SPARK, Dialect, identifier
 from plume.plan.nodes import Lookup
 from plume.plan.sql import ASK_STORE
@@ -99,7 +99,7 @@ class SparkRun:
         self.caller = caller
         self._engine = engine
         self._session = _own_session(caller)
-        self._tag = f"plume-{uuid.uuid4().hex}"
+        self._tag = f"plume-{salt(SystemEntropy())}"
         self._session.addTag(self._tag)
         self._kept: list[Any] = []
         self._views: list[str] = []
@@ -176,7 +176,7 @@ class SparkRun:
 
     def share(self, name: str, frame: Any) -> None:
         """Let a DataFrame of the caller's session be read under a name."""
-        shared = f"plume_{uuid.uuid4().hex}"
+        shared = f"plume_{salt(SystemEntropy())}"
         withheld(name, lambda: frame.createGlobalTempView(shared))
         self._shared.append(shared)
         database = self.caller.conf.get("spark.sql.globalTempDatabase")

@@ -4,7 +4,6 @@ Keys lie in buckets, each a set written by one command with a mark in it. Whoeve
 which was lost, evicted or never there is an error and never an answer.
 """
 
-import uuid
 import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from plume.errors import StoreError
+from plume.noise.entropy import SystemEntropy, salt
 
 _KEYS_PER_BUCKET = 512
 _COMMANDS_AT_ONCE = 256
@@ -61,7 +61,7 @@ def _bytes_of(part: pa.Array) -> list[bytes]:
 
 def load(url: str, keys: Sequence[bytes]) -> StoredKeys:
     """Write keys to a place of their own, for one run."""
-    stored = StoredKeys(url, f"plume:{uuid.uuid4().hex}", max(1, len(keys) // _KEYS_PER_BUCKET))
+    stored = StoredKeys(url, f"plume:{salt(SystemEntropy())}", max(1, len(keys) // _KEYS_PER_BUCKET))
     members: dict[int, list[bytes]] = {bucket: [_MARK] for bucket in range(stored.buckets)}
     for key in keys:
         members[stored.bucket(key)].append(key)

@@ -167,16 +167,14 @@ def test_settings_that_do_not_go_together_are_refused(changes: dict, message: st
 
 @pytest.mark.parametrize("selection", ["laplace_threshold", "truncated_geometric"])
 def test_few_keys_per_user_stay_with_added_epsilons_and_many_do_not(selection: str) -> None:
-    kinds = [
-        calibrate(query(limit, selection=selection, noise="laplace")).parts[0].noise.kind for limit in (1, 2, 8)
-    ]
+    kinds = [calibrate(query(limit, selection=selection, noise="laplace")).parts[0].noise.kind for limit in (1, 2, 8)]
     assert kinds == ["discrete Laplace", "discrete Laplace", "rounded Laplace"]
 
 
 def test_tight_composition_halves_the_papers_noise_at_64_keys_and_more() -> None:
     tight = calibrate(query(64, selection="laplace_threshold", noise="laplace"))
     basic = calibrate(query(64, selection="laplace_threshold", noise="laplace", composition="basic"))
-    assert tight.measures[0].standard_deviation < 0.35 * basic.measures[0].standard_deviation
+    assert tight.parts[0].standard_deviation < 0.35 * basic.parts[0].standard_deviation
     assert tight.rounds[0].threshold < 0.4 * basic.rounds[0].threshold
 
 

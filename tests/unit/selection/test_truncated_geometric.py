@@ -122,7 +122,7 @@ def test_unrounded_chances_rounded_down_would_break_an_inequality() -> None:
 @pytest.mark.parametrize(("limit", "epsilon", "delta"), BUDGETS)
 def test_cost_is_epsilon_exactly_and_never_more_than_delta(limit: int, epsilon: Fraction, delta: float) -> None:
     cost = TruncatedGeometric(limit, epsilon, delta).cost
-    assert cost == Cost("selection", epsilon, delta=cost.delta)
+    assert cost == Cost("selection", epsilon, delta=cost.delta, coordinates=limit)
     novel = scaled(limit, epsilon, delta)[1]
     with mpmath.workprec(600):
         spent = -mpmath.expm1(limit * mpmath.log1p(-mpmath.mpf(novel) / CERTAIN))
