@@ -35,10 +35,11 @@ from plume.plan.types import Kind
 BRANCHES = 4
 LEVELS = 6
 LEAVES = BRANCHES**LEVELS
-# Children below this part of a standard deviation of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
+# Children below so many standard deviations of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
 _MOSTLY_NOISE = 0.3
-# How far from the end, in standard deviations of noise, a rank is taken for the smallest or largest value.
-_FROM_THE_END = 2
+# How far from the end, in standard deviations of noise, a rank is taken for the smallest or largest value: with less, one empty node in
+# twenty on the far side would look heavy enough to hold it.
+_FROM_THE_END = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +126,7 @@ class Quantiles:
 class Extreme(Quantiles):
     """The smallest or the largest value, as well as noise lets them be known: quantiles near 0 or 1.
 
-    `quantiles` is (0.0,) or (1.0,). The rank that is taken is two standard deviations of noise away from that end, since nearer to it
+    `quantiles` is (0.0,) or (1.0,). The rank that is taken is four standard deviations of noise away from that end, since nearer to it
     noise alone would decide.
 
     Guarantee: that of quantiles. docs/guarantees/quantiles.md.
@@ -159,20 +160,21 @@ class _Path:
 def walk(tree: NoisyTally, ranks: Floats) -> Floats:
     """Find where in [0, 1] the given shares of each key's values end; ranks and result have a row per key.
 
-    All walk down together, level by level, so that a node is looked at once. Where all children seem to be empty, the walk ends, and the
-    rank says where within the node.
+    All walk down together, level by level, so that a node is looked at once. Children that are mostly noise count as empty. Where
+    all are, the walk ends, and the rank says where within the node.
     """
     key = np.broadcast_to(np.arange(tree.keys)[:, np.newaxis], ranks.shape).ravel()
     nothing, whole = np.zeros(key.size), np.ones(key.size)
     path = _Path(key, nothing, ranks.ravel(), nothing, whole, np.ones(key.size, dtype=bool))
     for level in range(1, LEVELS + 1):
-        path = _descend(path, _children(tree, path, level))
+        weights = _children(tree, path, level)
+        path = _descend(path, np.where(weights < _MOSTLY_NOISE * tree.deviation, 0, weights))
     found: Floats = (path.start + path.rank * path.width).reshape(ranks.shape)
     return found
 
 
 def _children(tree: NoisyTally, path: _Path, level: int) -> Floats:
-    """Estimate what the four children of each node weigh; those that are mostly noise weigh nothing.
+    """Estimate what the four children of each node weigh.
 
     A child's own sum is improved by that of its children, and then all four by what their parent is known to weigh.
     """
@@ -184,7 +186,7 @@ def _children(tree: NoisyTally, path: _Path, level: int) -> Floats:
     weights = weights[place]
     if level > 1:
         weights += ((path.weight - weights.sum(axis=1)) / BRANCHES)[:, np.newaxis]
-    return np.where(weights < _MOSTLY_NOISE * tree.deviation, 0, weights)
+    return weights
 
 
 def _below(tree: NoisyTally, nodes: NDArray[np.int64], level: int) -> Floats:
@@ -285,7 +287,7 @@ def minimum(
 ) -> Extreme:
     """Find about the smallest value of a column per key, called `<column>_minimum`.
 
-    The true minimum is one user's own value, which no private answer can show. This is a low quantile, at the rank of two standard
+    The true minimum is one user's own value, which no private answer can show. This is a low quantile, at the rank of four standard
     deviations of noise. In a key of many values that is near the minimum of what is common; rare smaller values stay hidden, on purpose.
 
     >>> minimum("seconds", low=0, high=60).name
@@ -309,7 +311,7 @@ def maximum(
 ) -> Extreme:
     """Find about the largest value of a column per key, called `<column>_maximum`.
 
-    The true maximum is one user's own value, which no private answer can show. This is a high quantile, at the rank of two standard
+    The true maximum is one user's own value, which no private answer can show. This is a high quantile, at the rank of four standard
     deviations of noise from the end. In a key of many values that is near the maximum of what is common; rare larger values stay
     hidden, on purpose.
 
