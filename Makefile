@@ -6,7 +6,7 @@ ENGINE ?= duckdb
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo check test test-spark test-spark-connect test-slow bench clean
+.PHONY: help setup demo check test test-spark test-spark-connect test-slow bench bench-measures clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
@@ -36,11 +36,10 @@ check: setup
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-# Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test: check
 	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
-	$(MAKE) --jobs 2 --output-sync=target test-spark test-spark-connect
 
+# Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test-spark test-spark-connect: setup
 	$(VENV)/bin/pytest -m "not slow" --engines $(@:test-%=%)
 

@@ -15,11 +15,11 @@ import pytest
 import plume
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
-from plume.noise.laplace import DiscreteLaplace
+from plume.noise.rounded_laplace import RoundedLaplace
 
 KEYS = 1_000_000
 NOBODY = pa.table({"u": pa.array([], pa.int64()), "k": pa.array([], pa.int64()), "v": pa.array([], pa.float64())})
-KINDS = {"gaussian": RoundedGaussian, "laplace": DiscreteLaplace}
+KINDS = {"gaussian": RoundedGaussian, "laplace": RoundedLaplace}
 
 
 def widths(noise: str) -> dict[str, float]:
@@ -51,7 +51,7 @@ def test_noise_that_is_wrong_by_two_percent_is_seen(
 ) -> None:
     right = KINDS[noise].sample
 
-    def wrong(self: RoundedGaussian | DiscreteLaplace, count: int, entropy: Entropy) -> np.ndarray:
+    def wrong(self: RoundedGaussian | RoundedLaplace, count: int, entropy: Entropy) -> np.ndarray:
         return right(replace(self, scale=self.scale * error), count, entropy)
 
     monkeypatch.setattr(KINDS[noise], "sample", wrong)
