@@ -103,7 +103,7 @@ class CalibratedQuery:
     @property
     def clips(self) -> bool:
         """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
-        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
+        return all(isinstance(part.noise, RoundedGaussian) and not part.part.leaves for part in self.parts)
 
     @property
     def keys_before_clipping(self) -> int:
@@ -255,20 +255,19 @@ def _spread(query: Query) -> tuple[bool, ...]:
 
 
 def _calibrated(query: Query, noise_for: NoiseFor, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
-    """Give every part its noise."""
-    parts = tuple(_calibrated_part(query, needed, noise_for(needed.part, needed.share)) for needed in _needed(query))
-    return CalibratedQuery(query, rounds, columns_of_measures(query), parts)
+    """Give every part its noise, in finer steps where contributions are clipped."""
+    limit = query.max_keys_per_user
+    parts = tuple(
+        CalibratedPart(n.part, n.columns, n.measures, noise_for(n.part, n.share), limit, bits=0) for n in _needed(query)
+    )
+    asked = CalibratedQuery(query, rounds, columns_of_measures(query), parts)
+    return replace(asked, parts=tuple(_finer(part) for part in parts)) if asked.clips else asked
 
 
-def _calibrated_part(query: Query, needed: _Needed, noise: Scaled) -> CalibratedPart:
-    bits = _finer(needed.part) if isinstance(noise, RoundedGaussian) else 0
-    fine = replace(noise, scale=drawable(noise.scale * (1 << bits)))
-    return CalibratedPart(needed.part, needed.columns, needed.measures, fine, query.max_keys_per_user, bits)
-
-
-def _finer(part: Part) -> int:
+def _finer(part: CalibratedPart) -> CalibratedPart:
     """Count so fine that what a user can change is 2**20 steps or more: a contribution that shrinks a little must not vanish."""
-    return max(0, STEPS_BITS - (part.squared.bit_length() - 1) // 2)
+    bits = max(0, STEPS_BITS - (part.part.squared.bit_length() - 1) // 2)
+    return replace(part, noise=replace(part.noise, scale=drawable(part.noise.scale * (1 << bits))), bits=bits)
 
 
 def _error(asked: CalibratedQuery) -> float:

@@ -183,10 +183,10 @@ def _(expression: e.Shrink, target: Target) -> str:
     of = print_expression(expression.of, target)
     if not isinstance(expression.of, e.Tally):
         return _print_shrunk(of, expression, target)
-    weight = _print_shrunk("found.weight", expression, target)
+    weight = _print_shrunk("pair.weight", expression, target)
     if target.dialect is DUCKDB:
-        return f"list_transform({of}, lambda found: {{'leaf': found.leaf, 'weight': {weight}}})"
-    return f"transform({of}, found -> named_struct('leaf', found.leaf, 'weight', {weight}))"
+        return f"list_transform({of}, lambda pair: {{'leaf': pair.leaf, 'weight': {weight}}})"
+    return f"transform({of}, pair -> named_struct('leaf', pair.leaf, 'weight', {weight}))"
 
 
 def _print_shrunk(number: str, expression: e.Shrink, target: Target) -> str:
