@@ -13,6 +13,7 @@ from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
+from plume.plan.picture import draw
 from plume.privacy.cost import Cost, Spent, adds_up, recompose, spend
 
 _DIGITS = 4
@@ -104,17 +105,28 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        sections = {
+        sections = self._sections() | {"steps": explain_steps(self.plan).splitlines()}
+        return "\n".join([self._head, *(_section(title, lines) for title, lines in sections.items())])
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, with a picture of the plan."""
+        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+
+        return render("explanation.html", head=self._head, sections=self._sections(), picture=draw(self.plan))
+
+    @property
+    def _head(self) -> str:
+        return f"{self.pipeline}: {self.shuffles} shuffles"
+
+    def _sections(self) -> dict[str, list[str]]:
+        return {
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
             "spends": _spending(costs(self.plan)),
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
-            "selection": [_choosing(facts) for facts in self.selection] or [_PUBLIC],
+            "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
-            "steps": explain_steps(self.plan).splitlines(),
         }
-        head = f"{self.pipeline}: {self.shuffles} shuffles"
-        return "\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
 
     def __repr__(self) -> str:
         return str(self)
@@ -139,6 +151,11 @@ def guarantee(explanation: Explanation) -> str:
         f"({_at_most(spent.epsilon)}, {_at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
+
+
+def choices(explanation: Explanation) -> list[str]:
+    """Say how keys are chosen, in a sentence for each round."""
+    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
 
 
 def _at_most(spent: float) -> str:
