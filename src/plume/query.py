@@ -97,6 +97,11 @@ class Query:
         return None if self.where is None else parse_condition(self.where)
 
     @property
+    def released_columns(self) -> tuple[str, ...]:
+        """The columns of the result: keys first."""
+        return (*self.keys, *(column for measure in self.measures for column in measure.columns))
+
+    @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns whose values the measures read, each once."""
         return tuple(dict.fromkeys(column for measure in self.measures for column in measure.value_columns))

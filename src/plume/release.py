@@ -4,7 +4,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -77,18 +77,16 @@ class Release:
         They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
         computed from several noised parts, as means are, have no such width and get none.
         """
+        refuse_intervals(level, self.rows.column_names)
         rows = self.rows
         for name, spread in self.widths(level).items():
-            if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
-                raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)
 
     def widths(self, level: float) -> dict[str, int | float]:
         """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+        _refuse_bad_level(level)
         return {name: _spread(part, level) for name, part in self._plain_columns()}
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
@@ -192,6 +190,20 @@ class Release:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def refuse_intervals(level: float, columns: Sequence[str]) -> None:
+    """Refuse a level that is no probability, and columns whose names intervals would take."""
+    _refuse_bad_level(level)
+    names = set(columns)
+    for name in columns:
+        if {f"{name}_low", f"{name}_high"} & names:
+            raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
+
+
+def _refuse_bad_level(level: float) -> None:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
 
 
 def _spread(part: CalibratedPart, level: float) -> int | float:

@@ -144,7 +144,7 @@ def check(engine: Engine, pipeline: str, case: Asked, listed: Listed) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_measure_equals_the_reference(engine: Engine, kind: str) -> None:
-    number = 60 if isinstance(engine, DuckDB) else 10
+    number = 200 if isinstance(engine, DuckDB) else 10
     on_random_tables(engine, number, lambda case, listed: check(engine, "plume", case, listed), kinds=[kind])
 
 
@@ -190,7 +190,7 @@ def test_public_keys_equal_the_reference(engine: Engine, pipeline: str) -> None:
 
 def test_the_answer_does_not_depend_on_the_order_of_rows(engine: Engine) -> None:
     def look(case: Asked, listed: Listed) -> None:
-        turned = [*listed[1::2], *listed[::-2]]
+        turned = [*listed[1::2], *listed[::2]]
         before, after = (exact_release(case.query, table(rows), engine=engine) for rows in (listed, turned))
         assert before.equals(after)
 

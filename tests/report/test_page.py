@@ -82,6 +82,12 @@ def test_a_page_says_what_is_guaranteed_and_spent() -> None:
         assert said in text
 
 
+def test_intervals_are_columns_of_the_table_and_no_charts() -> None:
+    page = make_page(releasing(["x"]).intervals(0.9))
+    assert page.count('<figure class="chart"') == 1
+    assert "count_low" in page
+
+
 def test_a_page_says_where_it_was_charged() -> None:
     release = releasing(["x"])
     page = make_page(

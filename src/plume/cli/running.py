@@ -17,7 +17,7 @@ from plume.cli.output import (
 from plume.cli.progress import show_stages
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
-from plume.release import Release
+from plume.release import Release, refuse_intervals
 from plume.report.chart import refuse_without_charts
 from plume.running import run
 
@@ -26,6 +26,9 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options)
+    level = options["intervals"]
+    if level is not None:
+        refuse_intervals(level, query.released_columns)
     with show_stages(quiet=options["quiet"]) as on_step:
         release = run(
             query,
@@ -37,7 +40,7 @@ def run_query(options: Mapping[str, Any]) -> None:
             on_step=on_step,
         )
     say = remarks(quiet=options["quiet"])
-    _deliver(release, options, say)
+    _deliver(release if level is None else release.intervals(level), options, say)
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
     say(f"noise (standard deviation): {noise}")

@@ -103,7 +103,7 @@ class CalibratedQuery:
     @property
     def clips(self) -> bool:
         """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
-        return all(isinstance(part.noise, RoundedGaussian) and not part.part.leaves for part in self.parts)
+        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
 
     @property
     def keys_before_clipping(self) -> int:
@@ -266,6 +266,8 @@ def _calibrated(query: Query, noise_for: NoiseFor, rounds: tuple[SelectionStrate
 
 def _finer(part: CalibratedPart) -> CalibratedPart:
     """Count so fine that what a user can change is 2**20 steps or more: a contribution that shrinks a little must not vanish."""
+    if part.part.leaves:
+        return part  # tallies weigh leaves that finely anyway
     bits = max(0, STEPS_BITS - (part.part.squared.bit_length() - 1) // 2)
     return replace(part, noise=replace(part.noise, scale=drawable(part.noise.scale * (1 << bits))), bits=bits)
 

@@ -77,8 +77,8 @@ class ChartedColumn:
 
 def make_page(release: Released) -> str:
     """Make the page."""
-    keys = release.explanation.asked.query.keys
-    measured = [name for name in release.rows.column_names if name not in keys]
+    query = release.explanation.asked.query
+    keys, measured = query.keys, [name for name in query.released_columns if name not in query.keys]
     widths = release.widths(LEVEL)
     style, script = read("report.css") + read("plan.css"), read("report.js")
     return render(
@@ -88,7 +88,7 @@ def make_page(release: Released) -> str:
         style=Markup(style),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         release=release,
-        query=release.explanation.asked.query,
+        query=query,
         keys=keys,
         measured=measured,
         numeric=_numbers(release.rows),
@@ -100,7 +100,7 @@ def make_page(release: Released) -> str:
         choices=choices(release.explanation),
         spending=list(_spending(release.explanation)),
         picture=draw(release.explanation.plan),
-        call=query_call(release.explanation.asked.query),
+        call=query_call(query),
     )
 
 
