@@ -41,7 +41,7 @@ check: setup
 browser: setup
 	@$(VENV)/bin/python tests/browsers.py || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } || \
-	  $(VENV)/bin/playwright install chromium-headless-shell
+	  $(VENV)/bin/playwright install chromium
 
 docs: setup
 	$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs . build/docs

@@ -122,7 +122,7 @@ class Explanation:
         return {
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
-            "spends": _spending(costs(self.plan)),
+            "spends": [f"{part}: {price}" for part, price in prices(self)],
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
             "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
@@ -177,9 +177,10 @@ def _recorded(cost: Cost) -> dict[str, str | float]:
     return {"part": cost.what} | ({"mu": cost.mu} if cost.mu else counted) | {"delta": cost.shown_alone}
 
 
-def _spending(costs: tuple[Cost, ...]) -> list[str]:
+def prices(explanation: Explanation) -> list[tuple[str, str]]:
     """Say what each part spends: epsilons as a whole where they add up, else by key, since their sum is not what is spent."""
-    return [_priced(cost, by_key=not adds_up(costs)) for cost in costs]
+    spending = costs(explanation.plan)
+    return [(cost.what, _priced(cost, by_key=not adds_up(spending))) for cost in spending]
 
 
 def _priced(cost: Cost, *, by_key: bool) -> str:
@@ -189,7 +190,7 @@ def _priced(cost: Cost, *, by_key: bool) -> str:
         priced = f"epsilon {float(cost.epsilon / cost.coordinates):.4g} for each of {cost.coordinates} keys"
     else:
         priced = f"epsilon {float(cost.epsilon):.4g}"
-    return f"{cost.what}: {priced}" + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
+    return priced + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
 
 
 def _choosing(facts: dict[str, str | float | int]) -> str:

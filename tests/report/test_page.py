@@ -78,7 +78,14 @@ def test_a_page_names_no_address() -> None:
 def test_a_page_says_what_is_guaranteed_and_spent() -> None:
     query = plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=2, budget=plume.Budget(1, 1e-6))
     text = " ".join(" ".join(Tags(make_page(answering(query, k=["x"]))).text).split())
-    for said in ("factor of at most 2.72", "at most δ =", "ε = 0.5", "users", "at most 2 keys", "charged to no ledger"):
+    for said in (
+        "factor of at most 2.72",
+        "at most δ =",
+        "epsilon 0.5",
+        "users",
+        "at most 2 keys",
+        "charged to no ledger",
+    ):
         assert said in text
 
 
@@ -86,6 +93,13 @@ def test_intervals_are_columns_of_the_table_and_no_charts() -> None:
     page = make_page(releasing(["x"]).intervals(0.9))
     assert page.count('<figure class="chart"') == 1
     assert "count_low" in page
+
+
+@pytest.mark.parametrize("columns", [["k"], ["count"]])
+def test_columns_that_are_left_out_are_not_missed(columns: list[str]) -> None:
+    release = releasing(["x", "y"])
+    page = make_page(Release(release.rows.select(columns), release.explanation, private=True))
+    assert Tags(page).seen["th", ()] + Tags(page).seen["th", ("class",)] >= 1
 
 
 def test_a_page_says_where_it_was_charged() -> None:

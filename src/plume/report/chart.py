@@ -48,7 +48,7 @@ class Layout:
     """How far bars and all that belongs to them lie below the middle of their step."""
 
 
-WIDE = Layout("wide", 600, 210, 27, {"align": "right", "dx": -10, "limit": 170}, shift=0)
+WIDE = Layout("wide", 670, 210, 27, {"align": "right", "dx": -10, "limit": 170}, shift=0)
 NARROW = Layout("narrow", 262, 6, 42, {"align": "left", "dy": -10, "limit": 270}, shift=8)
 
 

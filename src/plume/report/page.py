@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from plume.explanation import Explanation, MeasureNoise, choices
+from plume.explanation import Explanation, MeasureNoise, choices, prices
 from plume.plan.analysis import costs
 from plume.plan.picture import draw
 from plume.privacy.cost import shares_spent
+from plume.query import Query
 from plume.report.chart import NARROW, WIDE, Bar, draw_bars
 from plume.report.rendering import cell, read, render
 from plume.report.settings import query_call
@@ -78,7 +79,7 @@ class ChartedColumn:
 def make_page(release: Released) -> str:
     """Make the page."""
     query = release.explanation.asked.query
-    keys, measured = query.keys, [name for name in query.released_columns if name not in query.keys]
+    keys, measured = _columns(query, release.rows.column_names)
     widths = release.widths(LEVEL)
     style, script = read("report.css") + read("plan.css"), read("report.js")
     return render(
@@ -98,7 +99,7 @@ def make_page(release: Released) -> str:
         rows=_cells(_largest(release.rows, measured, ROWS)),
         factor=_factor(release.explanation.spent.epsilon),
         choices=choices(release.explanation),
-        spending=list(_spending(release.explanation)),
+        spending=_spending(release.explanation),
         picture=draw(release.explanation.plan),
         call=query_call(query),
     )
@@ -108,6 +109,12 @@ def make_summary(release: Released, *, limit: int) -> str:
     """Make what a notebook shows: the first rows, the noise and the guarantee."""
     rows = _cells(release.rows.slice(0, limit))
     return render("release.html", release=release, rows=rows, numeric=_numbers(release.rows))
+
+
+def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
+    """Tell keys and measures among the columns that are shown; a statement may leave out some of either."""
+    keys = [name for name in query.keys if name in shown]
+    return keys, [name for name in query.released_columns if name in shown and name not in keys]
 
 
 def _policy(style: str, script: str) -> str:
@@ -131,9 +138,9 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _largest(rows: pa.Table, measured: list[str], limit: int) -> pa.Table:
-    """Take the rows with the largest first measure, if there are too many; they stay in the order of keys."""
-    if len(rows) <= limit:
-        return rows
+    """Take the rows with the largest first measure, if there are too many; they stay in their order."""
+    if len(rows) <= limit or not measured:
+        return rows.slice(0, limit)
     found = pc.sort_indices(rows.select(measured[:1]), sort_keys=[(measured[0], "descending")])[:limit]
     return rows.take(pc.take(found, pc.sort_indices(found)))
 
@@ -143,7 +150,7 @@ def _cells(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def _charts(
-    rows: pa.Table, keys: tuple[str, ...], measured: list[str], widths: Mapping[str, float]
+    rows: pa.Table, keys: list[str], measured: list[str], widths: Mapping[str, float]
 ) -> Iterator[ChartedColumn]:
     """Draw the first columns that are numbers, each with its own largest values."""
     numbers = [name for name in _numbers(rows) if name in measured]
@@ -155,7 +162,7 @@ def _charts(
             yield ChartedColumn(name, len(bars), widths.get(name), tuple(drawings))
 
 
-def _bars(rows: pa.Table, keys: tuple[str, ...], name: str, width: float) -> list[Bar]:
+def _bars(rows: pa.Table, keys: list[str], name: str, width: float) -> list[Bar]:
     known = rows.filter(pc.is_finite(pc.cast(rows.column(name), pa.float64())))
     order = pc.sort_indices(known.select([name]), sort_keys=[(name, "descending")])[:BARS]
     return [
@@ -178,10 +185,7 @@ def _factor(epsilon: float) -> str | None:
     return f"{math.ceil(factor / unit) * unit:,.3g}"
 
 
-def _spending(explanation: Explanation) -> Iterator[dict[str, Any]]:
+def _spending(explanation: Explanation) -> list[tuple[str, float, str]]:
     """Say for each part what it is, its share of the whole, and its price."""
     shares = shares_spent(costs(explanation.plan))
-    for part in explanation.facts()["spent"]:
-        price = f"μ = {part['mu']:.4g}" if "mu" in part else f"ε = {part['epsilon']:.4g}"
-        alone = f", δ = {part['delta']:.3g}" if part["delta"] else ""
-        yield {"name": part["part"], "share": shares[part["part"]], "price": price + alone}
+    return [(part, shares[part], price) for part, price in prices(explanation)]

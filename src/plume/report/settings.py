@@ -51,7 +51,11 @@ def settings(query: Any) -> dict[str, str]:
 
 def query_call(query: Any) -> str:
     """Write the call that makes a query."""
-    lines = (f"    {name}={value},\n" for name, value in settings(query).items())
+    said = settings(query)
+    if len(query.measures) > 1:
+        listed = "".join(f"        {measure_call(measure)},\n" for measure in query.measures)
+        said["measures"] = f"[\n{listed}    ]"
+    lines = (f"    {name}={value},\n" for name, value in said.items())
     return f"plume.Query(\n{''.join(lines)})"
 
 
