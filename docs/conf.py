@@ -22,6 +22,10 @@ autodoc_typehints = "none"
 default_role = "code"
 
 html_theme = "furo"
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#6d47b3", "color-brand-content": "#6d47b3"},
+    "dark_css_variables": {"color-brand-primary": "#c2a8f5", "color-brand-content": "#c2a8f5"},
+}
 html_title = f"Plume {release}"
 html_additional_pages = {"index": "start.html"}
 templates_path = ["site"]

@@ -148,7 +148,7 @@ def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
     spent, user = explanation.spent, explanation.asked.query.user
     return (
-        f"({_at_most(spent.epsilon)}, {_at_most(spent.delta)})-differential privacy for every {user}: "
+        f"({at_most(spent.epsilon)}, {at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
 
@@ -158,7 +158,7 @@ def choices(explanation: Explanation) -> list[str]:
     return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
 
 
-def _at_most(spent: float) -> str:
+def at_most(spent: float) -> str:
     """Round up, from the digits the caller would write: a guarantee must not sound better than it is."""
     written = Decimal(repr(spent))
     return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(written)):.{_DIGITS}g}"

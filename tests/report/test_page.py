@@ -102,6 +102,29 @@ def test_columns_that_are_left_out_are_not_missed(columns: list[str]) -> None:
     assert Tags(page).seen["th", ()] + Tags(page).seen["th", ("class",)] >= 1
 
 
+def test_a_key_that_is_a_number_is_written_as_it_is() -> None:
+    release = releasing(["x"])
+    numbered = release.rows.set_column(0, "k", pa.array([2026]))
+    released = Release(numbered, release.explanation, private=True)
+    for page in (make_page(released), released._repr_html_()):
+        assert '<td data-value="2026">2026</td>' in page
+    assert "<title>2026: 100</title>" in make_page(released)
+
+
+def test_a_guarantee_does_not_sound_better_than_it_is() -> None:
+    query = plume.Query(
+        user="u",
+        keys="k",
+        measures=[plume.users()],
+        max_keys_per_user=1,
+        public_keys=["x"],
+        budget=plume.Budget(1.00001),
+    )
+    text = " ".join(Tags(make_page(answering(query, k=["x"]))).text)
+    assert "1.001" in text
+    assert "2.72 (e to the power of ε = 1.001)" in text
+
+
 def test_a_page_says_where_it_was_charged() -> None:
     release = releasing(["x"])
     page = make_page(

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from plume.explanation import Explanation, MeasureNoise, choices, prices
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, prices
 from plume.plan.analysis import costs
 from plume.plan.picture import draw
 from plume.privacy.cost import shares_spent
 from plume.query import Query
 from plume.report.chart import NARROW, WIDE, Bar, draw_bars
-from plume.report.rendering import cell, read, render
+from plume.report.rendering import cell, read, render, word
 from plume.report.settings import query_call
 from plume.version import __version__
 
@@ -97,6 +97,8 @@ def make_page(release: Released) -> str:
         level=LEVEL,
         charts=list(_charts(release.rows, keys, measured, widths)),
         rows=_cells(_largest(release.rows, measured, ROWS)),
+        epsilon=at_most(release.explanation.spent.epsilon),
+        delta=at_most(release.explanation.spent.delta),
         factor=_factor(release.explanation.spent.epsilon),
         choices=choices(release.explanation),
         spending=_spending(release.explanation),
@@ -108,7 +110,8 @@ def make_page(release: Released) -> str:
 def make_summary(release: Released, *, limit: int) -> str:
     """Make what a notebook shows: the first rows, the noise and the guarantee."""
     rows = _cells(release.rows.slice(0, limit))
-    return render("release.html", release=release, rows=rows, numeric=_numbers(release.rows))
+    keys, _ = _columns(release.explanation.asked.query, release.rows.column_names)
+    return render("release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows))
 
 
 def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
@@ -166,7 +169,7 @@ def _bars(rows: pa.Table, keys: list[str], name: str, width: float) -> list[Bar]
     known = rows.filter(pc.is_finite(pc.cast(rows.column(name), pa.float64())))
     order = pc.sort_indices(known.select([name]), sort_keys=[(name, "descending")])[:BARS]
     return [
-        _bar(place, " · ".join(cell(row[key]) for key in keys), row[name], width)
+        _bar(place, " · ".join(word(row[key]) for key in keys), row[name], width)
         for place, row in enumerate(known.take(order).to_pylist())
     ]
 

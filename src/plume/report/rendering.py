@@ -22,7 +22,7 @@ def read(name: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """Write a released value for people; control characters and those that turn the direction of writing are escaped."""
+    """Write a released value for people."""
     match value:
         case bool():
             return str(value)
@@ -30,10 +30,15 @@ def cell(value: Any) -> str:
             return f"{value:,}"
         case float():
             return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.6g}"  # noqa: PLR2004 - what fits a cell
-        case bytes():
-            return value.hex()
+        case None:
+            return ""
         case _:
-            return printable(str(value))
+            return word(value)
+
+
+def word(value: Any) -> str:
+    """Write a key or a name as it is; control characters and those that turn the direction of writing are escaped."""
+    return value.hex() if isinstance(value, bytes) else printable(str(value))
 
 
 @cache
@@ -45,5 +50,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["cell"] = cell
+    environment.filters |= {"cell": cell, "word": word}
     return environment
