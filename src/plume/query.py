@@ -188,10 +188,6 @@ def _refuse_bad_noise(query: Query) -> None:
         )
     if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
-    if query.selection in WEIGHTED and query.min_users > 1:
-        raise BoundError(
-            "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
-        )
 
 
 def _refuse_bad_composition(query: Query) -> None:

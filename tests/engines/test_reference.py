@@ -91,7 +91,8 @@ def system(case: Asked) -> System:
     retaining = [retaining_by(strategy) for strategy in rounds] or [lambda weight: False]  # noqa: ARG005
     again = retaining[1] if len(retaining) > 1 else None
     clips = calibrated.clips
-    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, again, clips)
+    left_out = case.query.min_users - 1 if weighted else 0
+    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, clips)
 
 
 def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
@@ -155,7 +156,7 @@ def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str) -> None:
 
 
 def in_two_rounds(case: Asked) -> Asked:
-    query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", composition="tight", min_users=1)
+    query = replace(case.query, selection="two_round_weighted_gaussian", noise="auto", composition="tight")
     return replace(case, query=query)
 
 

@@ -155,8 +155,7 @@ def _strategy(query: Query, noise: str) -> str | None:
         return query.selection
     if query.composition == BASIC or (noise == "laplace" and query.max_keys_per_user <= _FEW_KEYS):
         return "truncated_geometric"
-    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
-    return "gaussian_threshold" if query.min_users > 1 else "weighted_gaussian"
+    return "weighted_gaussian"
 
 
 def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
@@ -191,7 +190,7 @@ def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
     }
     if strategy == "gaussian_threshold":
         return calibrated((gaussian_threshold(limit, min_users=query.min_users, **left),))
-    return calibrated((weighted_gaussian(limit, **left),))
+    return calibrated((weighted_gaussian(limit, min_users=query.min_users, **left),))
 
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
@@ -201,7 +200,11 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
     rest = Budget(budget.epsilon, budget.delta - alone)
     rounds = tuple(
         weighted_gaussian_round(
-            number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
+            number,
+            limit,
+            sigma=deviation_for(rest, shares.selection * part),
+            delta=alone * float(part),
+            min_users=query.min_users,
         )
         for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )

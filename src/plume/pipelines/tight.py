@@ -92,14 +92,15 @@ class Tight:
             case "gaussian_threshold":
                 return gaussian_threshold_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
             case "weighted_gaussian":
-                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta)
+                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
             case _:
                 raise PlumeBug(f"no strategy is called {self.selection!r}")
 
     def _round(self, number: int, part: Fraction, size: float) -> SelectionStrategy:
         sigma = SAFETY * size / math.sqrt(self.shares.selection * part)
+        delta = self._delta_of_thresholds * float(part)
         return weighted_gaussian_round(
-            number, self.max_keys_per_user, sigma=sigma, delta=self._delta_of_thresholds * float(part)
+            number, self.max_keys_per_user, sigma=sigma, delta=delta, min_users=self.min_users
         )
 
     def _parts(self) -> list[tuple[Fraction, Shape | None]]:
