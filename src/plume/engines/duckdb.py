@@ -16,12 +16,12 @@ import duckdb
 import pyarrow as pa
 
 from plume.engines.duckdb_types import column_type, is_handed_over
-from plume.engines.engine import Noising, Table
+from plume.engines.engine import DatabaseTable, Noising, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.quietly import quietly
 from plume.engines.reading import refuse_ambiguous, selecting
-from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError
+from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError, printable
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
 from plume.plan.nodes import Lookup
@@ -42,6 +42,8 @@ _Result = TypeVar("_Result")
 @dataclass(frozen=True)
 class DuckDB:
     """DuckDB in this process; works past memory by writing to `temp_directory`."""
+
+    dialect: ClassVar[Dialect] = DUCKDB
 
     memory_limit: str | None = None
     """Such as "4GB"; DuckDB's own default is four fifths of the machine."""
@@ -145,6 +147,10 @@ class DuckDBSession:
         """Make a step a view."""
         self._execute(name, f"CREATE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
 
+    def relate(self, name: str, select: str) -> None:
+        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
+        self.define(name, select)
+
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
         self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
@@ -181,6 +187,10 @@ class DuckDBSession:
         """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
         return _quietly("input", lambda: self._connection.execute(statement).fetchall())
 
+    def attach(self, path: str, database: str) -> None:
+        """Open a database file for reading."""
+        self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
+
     def _execute(self, name: str, statement: str) -> None:
         _quietly(name, lambda: self._connection.execute(statement))
 
@@ -205,8 +215,30 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
         plain = _quietly(name, lambda: with_plain_names(files, folder))
         _open_files(session, name, plain, table.kinds)
         return plain.paths
+    if isinstance(table.content, DatabaseTable):
+        return _attach(session, name, table.content)
     _open_memory(session, name, table.content, table.kinds)
     return ()
+
+
+def _attach(session: DuckDBSession, name: str, table: DatabaseTable) -> tuple[Path, ...]:
+    """Let a table of a database file in; a view might mix the rows of users, and is refused."""
+    path, shown = table.path.absolute(), printable(table.path.name)
+    if not path.is_file():
+        raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
+    database = identifier(f"database_of_{name}", DUCKDB)
+    if not _succeeds(lambda: session.attach(str(path), database)):
+        raise InputError(
+            f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
+        )
+    named = f"database_name = {constant(f'database_of_{name}', DUCKDB)} AND NOT internal"
+    found = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
+    schemas = [schema for schema, own in found if table.table in (own, f"{schema}.{own}")]
+    if len(schemas) != 1:
+        raise InputError(f"{shown} has no table {table.table!r}, or several; write schema.table, and no views.")
+    own = table.table.removeprefix(f"{schemas[0]}.")
+    session.define(name, f"SELECT * FROM {database}.{identifier(schemas[0], DUCKDB)}.{identifier(own, DUCKDB)}")
+    return (path,)
 
 
 def _open_files(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
