@@ -55,7 +55,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 
     Guarantee: that of `plume.run`, for one value of the privacy unit column in all private tables. docs/guarantees/sql.md.
     """
-    engine = engine or _engine_for([*(tables or {}).values(), *(public_tables or {}).values()])
+    engine = engine or _engine_for(tables, public_tables)
     asked = ask(text, engine=engine, tables=tables, public_tables=public_tables)
     release = run(
         asked.query,
@@ -79,7 +79,7 @@ def explain_sql(
     pipeline: str = "plume",
 ) -> Explanation:
     """Say how a statement would be answered. No private data is touched; public groups are read."""
-    engine = engine or _engine_for([*(tables or {}).values(), *(public_tables or {}).values()])
+    engine = engine or _engine_for(tables, public_tables)
     return explain(ask(text, engine=engine, tables=tables, public_tables=public_tables).query, pipeline=pipeline)
 
 
@@ -103,7 +103,9 @@ def ask(
     return Asked(query, _relation(statement.relation, statement, known), statement)
 
 
-def _engine_for(data: list[Any]) -> Engine:
+def _engine_for(*tables: Mapping[str, Any] | None) -> Engine:
+    """Spark if any of the data lies there, DuckDB for everything else."""
+    data = [content for given in tables if isinstance(given, Mapping) for content in given.values()]
     if not any(map(is_spark_frame, data)):
         return DuckDB()
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import

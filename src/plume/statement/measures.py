@@ -17,7 +17,7 @@ from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
 from plume.plan.dialect import DUCKDB, identifier
 from plume.statement.settings import number
-from plume.statement.text import Text, Tree
+from plume.statement.text import Text, Tree, start_of
 
 PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
 _TAKES = {
@@ -140,12 +140,17 @@ def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
         )
     name = given[0].name.lower()
     if len(given) > 1 or name not in takes:
-        raise text.refusal(given[-1], f"{aggregate.function} takes {' or '.join(takes)}, once.")
+        raise text.refusal(_start(text, given[-1]), f"{aggregate.function} takes {' or '.join(takes)}, once.")
     values = given[0].expression.expressions if isinstance(given[0].expression, exp.Tuple) else []
     bounds = [_bound(value) for value in values]
     if len(bounds) != 2 or None in bounds:  # noqa: PLR2004 - a low and a high one
-        raise text.refusal(given[0], f"{name} must be two constants, as in {name} => (0, 60).")
+        raise text.refusal(_start(text, given[0]), f"{name} must be two constants, as in {name} => (0, 60).")
     return name, (bounds[0], bounds[1])
+
+
+def _start(text: Text, argument: Tree) -> int:
+    """Find where a named argument begins, of which sqlglot notes the value only."""
+    return max(text.text.rfind(argument.name, 0, start_of(argument)), 0)
 
 
 def _bound(tree: Tree) -> Any:
