@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from plume.engines.duckdb import DuckDB
-from plume.engines.engine import Engine, Relation, Table
+from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
 from plume.engines.frames import is_spark_frame
 from plume.errors import SettingError
@@ -35,6 +36,15 @@ class Asked:
     data: Any
     statement: Statement
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths among the data."""
+        listed = (
+            [table.content for table in self.data.tables.values()] if isinstance(self.data, Relation) else [self.data]
+        )
+        paths = (data.path if isinstance(data, DatabaseTable) else data for data in listed)
+        return tuple(str(path) for path in paths if isinstance(path, str | Path))
+
 
 def sql(  # noqa: PLR0913 - all of them are the caller's
     text: str,
@@ -57,16 +67,13 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     """
     engine = engine or _engine_for(tables, public_tables)
     asked = ask(text, engine=engine, tables=tables, public_tables=public_tables)
-    release = run(
-        asked.query,
-        asked.data,
-        engine=engine,
-        pipeline=pipeline,
-        ledger=ledger,
-        dataset=dataset,
-        release_id=release_id,
-        on_step=on_step,
-    )
+    charged = {"ledger": ledger, "dataset": dataset, "release_id": release_id}
+    return answer(asked, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
+
+
+def answer(asked: Asked, **settings: Any) -> Release:
+    """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
+    release = run(asked.query, asked.data, **settings)
     return replace(release, rows=asked.statement.ordering.apply(release.rows))
 
 

@@ -67,7 +67,8 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     numbers = {}
     for name in ("epsilon", "delta"):
         if name in options:
-            numbers[name] = number(options[name].value)
+            found = number(options[name].value)
+            numbers[name] = found if found is None else float(found)
             try:
                 Budget(**{"epsilon": 1.0} | {name: numbers[name]})
             except UsageError as error:
