@@ -64,18 +64,19 @@ def read_settings(parsed: Parsed) -> Settings:
 
 
 def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
-    numbers = {}
+    numbers: dict[str, float] = {}
     for name in ("epsilon", "delta"):
-        if name in options:
-            found = number(options[name].value)
-            numbers[name] = found if found is None else float(found)
-            try:
-                Budget(**{"epsilon": 1.0} | {name: numbers[name]})
-            except UsageError as error:
-                sentence = str(error)
-            else:
+        if name not in options:
+            continue
+        found, sentence = number(options[name].value), f"{name} must be a number."
+        try:
+            if found is not None:
+                numbers[name] = float(found)
+                Budget(**{"epsilon": 1.0} | numbers)
                 continue
-            raise text.refusal(options[name].start, sentence)
+        except UsageError as error:
+            sentence = str(error)
+        raise text.refusal(options[name].start, sentence)
     return Budget(**numbers)
 
 
