@@ -159,6 +159,17 @@ def test_a_table_of_a_database_file(tmp_path: Path) -> None:
         exactly(text, DuckDB(), tables={"searches": tmp_path / "no.duckdb"})
 
 
+def test_text_of_a_database_compares_byte_by_byte(tmp_path: Path) -> None:
+    with duckdb.connect(tmp_path / "people.duckdb") as connection:
+        connection.execute("CREATE TABLE t (u VARCHAR COLLATE NOCASE, k VARCHAR COLLATE NOCASE)")
+        connection.execute(
+            f"INSERT INTO t SELECT unnest(['bob ', 'Bob ']) || range, unnest(['a', 'A']) FROM range({USERS})"
+        )
+    text = private("u") + "k, COUNT(DISTINCT u) AS n FROM (SELECT DISTINCT u, k FROM t) GROUP BY k ORDER BY k"
+    found = exactly(text, DuckDB(), tables={"t": tmp_path / "people.duckdb"})
+    assert found == [{"k": "A", "n": USERS}, {"k": "a", "n": USERS}]
+
+
 def test_files_without_types_are_read_as_they_are_used(tmp_path: Path) -> None:
     path = tmp_path / "searches.csv"
     pyarrow.csv.write_csv(SEARCHES, path)

@@ -15,13 +15,14 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from plume.engines.databases import let_database_in
 from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Noising, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.quietly import quietly
 from plume.engines.reading import refuse_ambiguous, selecting
-from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError, printable
+from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
 from plume.plan.nodes import Lookup
@@ -66,6 +67,9 @@ class DuckDB:
                 self._configure(connection, spill)
                 session = DuckDBSession(connection)
                 paths = [path for name, table in tables.items() for path in _let_in(session, name, table, spill)]
+                if any(table.stated for table in tables.values()):
+                    # It computes what two expressions share outside of their TRY, where it may fail.
+                    _set(connection, "disabled_optimizers", "'common_subexpressions'")
                 _set(connection, "operator_memory_limit", constant(_operator_memory(paths), DUCKDB))
                 _lock(connection, paths, spill)
                 yield session
@@ -216,29 +220,9 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
         _open_files(session, name, plain, table.kinds)
         return plain.paths
     if isinstance(table.content, DatabaseTable):
-        return _attach(session, name, table.content)
+        return (let_database_in(session, name, table.content),)
     _open_memory(session, name, table.content, table.kinds)
     return ()
-
-
-def _attach(session: DuckDBSession, name: str, table: DatabaseTable) -> tuple[Path, ...]:
-    """Let a table of a database file in; a view might mix the rows of users, and is refused."""
-    path, shown = table.path.absolute(), printable(table.path.name)
-    if not path.is_file():
-        raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
-    database = identifier(f"database_of_{name}", DUCKDB)
-    if not _succeeds(lambda: session.attach(str(path), database)):
-        raise InputError(
-            f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
-        )
-    named = f"database_name = {constant(f'database_of_{name}', DUCKDB)} AND NOT internal"
-    found = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
-    schemas = [schema for schema, own in found if table.table in (own, f"{schema}.{own}")]
-    if len(schemas) != 1:
-        raise InputError(f"{shown} has no table {table.table!r}, or several; write schema.table, and no views.")
-    own = table.table.removeprefix(f"{schemas[0]}.")
-    session.define(name, f"SELECT * FROM {database}.{identifier(schemas[0], DUCKDB)}.{identifier(own, DUCKDB)}")
-    return (path,)
 
 
 def _open_files(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:

@@ -21,6 +21,8 @@ class Table:
 
     content: Any
     kinds: Mapping[str, Kind]
+    stated: bool = False
+    """Whether SQL of a statement reads it, whose expressions an engine must not take apart."""
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
         if not kinds[table.name]:
             raise statement.text.refusal(statement.clause, f"no column of {table.written} is used; leave it out.")
     return Relation(
-        tables={name: Table(known.found[name], columns) for name, columns in kinds.items()},
+        tables={name: Table(known.found[name], columns, stated=True) for name, columns in kinds.items()},
         written={table.name: table.written for table in tables_of(select)},
         select=print_relation(select, known.dialect),
         units=tuple(dict.fromkeys((table.name, column) for table, column in statement.units)),

@@ -18,7 +18,7 @@ from plume.statement.text import Text, Tree
 Types = exp.DataType.Type
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
-_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 _NUMERIC = (*_ARITHMETIC, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp)
 _OF_TIME = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
 _ROW_LOCAL = frozenset(
@@ -67,6 +67,8 @@ def rewrite(text: Text, tree: Tree, *, column: OnPart, call: OnPart) -> Tree:
             raise _refusal(text, part)
         if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
             raise text.refusal(part, "the pattern of LIKE must be a constant.")
+        if isinstance(part, exp.Round) and not _is_whole(part.args.get("decimals")):
+            raise text.refusal(part, "the places of ROUND must be a whole number.")
         return _safe(_mapped(part, rewritten))
 
     return rewritten(tree)
@@ -106,6 +108,13 @@ def _kind(tree: Tree) -> Kind | None:
             return None
 
 
+def _is_whole(tree: Tree | None) -> bool:
+    literal = tree.this if isinstance(tree, exp.Neg) else tree
+    return literal is None or (
+        isinstance(literal, exp.Literal) and not literal.is_string and str(literal.this).isdigit()
+    )
+
+
 def _mapped(tree: Tree, rewritten: OnPart) -> Tree:
     """Rebuild a node from rewritten parts."""
 
@@ -118,11 +127,23 @@ def _mapped(tree: Tree, rewritten: OnPart) -> Tree:
 
 
 def _safe(tree: Tree) -> Tree:
-    """Divide by NULL instead of zero: 0.0 and -0.0 are equal, and what is divided by them must be too."""
-    if isinstance(tree, exp.Div | exp.IntDiv | exp.Mod):
-        divisor = exp.Nullif(this=exp.Paren(this=tree.expression), expression=exp.Literal.number(0))
-        return type(tree)(**(tree.args | {"expression": divisor}))
-    return tree
+    """Make arithmetic total: on doubles it never overflows, and what is divided by zero is NULL.
+
+    0.0 and -0.0 are equal, so what is divided by them must be too.
+    """
+    if not isinstance(tree, _NUMERIC):
+        return tree
+    parts = {name: _double(part) for name, part in tree.args.items() if name in ("this", "expression")}
+    if isinstance(tree, exp.Div | exp.Mod):
+        parts["expression"] = exp.Nullif(this=parts["expression"], expression=exp.Literal.number(0))
+    return type(tree)(**(tree.args | parts))
+
+
+def _double(tree: Tree) -> Tree:
+    """Read a number as a double, unless it is a constant or one already."""
+    inner = tree.this if isinstance(tree, exp.Paren) else tree
+    known = isinstance(inner, _NUMERIC) or (isinstance(inner, exp.Literal) and not inner.is_string)
+    return tree if known else exp.TryCast(this=tree, to=exp.DataType.build("DOUBLE"))
 
 
 def _cast(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
