@@ -4,7 +4,7 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -77,16 +77,13 @@ class Release:
         They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
         computed from several noised parts, as means are, have no such width and get none.
         """
-        if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-            raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+        refuse_intervals(level, self.rows.column_names)
         rows = self.rows
         for name, part in self._plain_columns():
             width = half_width(part.noise, level)
             spread = (
                 _whole(width * part.unit) if part.rounded else width if part.unit == 1 else width * float(part.unit)
             )
-            if {f"{name}_low", f"{name}_high"} & set(rows.column_names):
-                raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)
@@ -176,6 +173,16 @@ class Release:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def refuse_intervals(level: float, columns: Sequence[str]) -> None:
+    """Refuse a level that is no probability, and columns whose names intervals would take."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+    names = set(columns)
+    for name in columns:
+        if {f"{name}_low", f"{name}_high"} & names:
+            raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
 
 
 def _whole(width: Fraction) -> int:

@@ -1,4 +1,4 @@
-"""One run on a small cluster of real executors, during which something goes wrong; prints what came out. Started by test_faults.py."""
+"""Runs on a small cluster of real executors, during each of which something goes wrong; prints what came out. Started by test_faults.py."""
 
 import hashlib
 import json
@@ -166,14 +166,16 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     return {"digests": {name: digest(table) for name, table in rows.items()}, "noised": noised, "lost": lost}
 
 
-def main(fault: str, folder: str) -> None:
-    """Start a cluster of two, run, and print what came out as JSON."""
-    settings = CLUSTER | {"spark.local.dir": f"{folder}/local"} | SETTINGS.get(fault, {})
+def main(folder: str, *faults: str) -> None:
+    """Start a cluster of two, run once for each fault, and print what came out as JSON, by fault."""
+    settings = CLUSTER | {"spark.local.dir": f"{folder}/local"} | SETTINGS.get(faults[0], {})
     session = start_session(master="local-cluster[2,1,1024]", settings=settings)
-    content: Any = f"{folder}/rows"
-    if fault in INPUTS:
-        content = session.read.parquet(content).mapInArrow(INPUTS[fault], "person long, key long")
-    print(json.dumps(run(fault, session, content)))  # noqa: T201 - the result
+    rows = session.read.parquet(f"{folder}/rows")
+    found = {}
+    for fault in faults:
+        content = rows.mapInArrow(INPUTS[fault], "person long, key long") if fault in INPUTS else f"{folder}/rows"
+        found[fault] = run(fault, session, content)
+    print(json.dumps(found))  # noqa: T201 - the result
     session.stop()
 
 

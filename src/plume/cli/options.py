@@ -194,6 +194,12 @@ engine_options = _together(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 output_options = _together(
+    click.option(
+        "--intervals",
+        type=float,
+        metavar="LEVEL",
+        help="Add columns _low and _high: where values before noise lie, such as 0.95.",
+    ),
     click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet, .csv or .json file."),
     click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
     click.option(
@@ -202,7 +208,6 @@ output_options = _together(
         type=click.Choice(["table", "csv", "json"]),
         help="How rows look on standard output: table on a terminal, else csv.",
     ),
-    click.option("--intervals", type=float, metavar="LEVEL", help="Add where values before noise lie, such as 0.95."),
     click.option("--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values there."),
     force_option,
 )

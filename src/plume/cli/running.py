@@ -1,6 +1,6 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
-from plume.release import Release
+from plume.release import Release, refuse_intervals
 from plume.running import run
 from plume.statement.answering import answer, ask
 
@@ -31,7 +31,7 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options, options["files"])
-    _check_shape(options, [*query.keys, *(column for measure in query.measures for column in measure.columns)])
+    _check_shape(options, query.released_columns)
     with files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files:
         _answer(
             options,
@@ -91,11 +91,11 @@ def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
             refuse_input_as_target(files, target)
 
 
-def _check_shape(options: Mapping[str, Any], columns: Iterable[str]) -> None:
+def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
     """The same for what is done with released rows."""
     level, top = options["intervals"], options["top"]
-    if level is not None and not 0 < level < 1:
-        raise UsageError(f"--intervals is {level:g}; it must be above 0 and below 1, such as 0.95.")
+    if level is not None:
+        refuse_intervals(level, columns)
     if top is not None and (top[0] < 1 or top[1] not in columns):
         raise UsageError(f"--top needs a number from 1 on and one of the columns {', '.join(columns)}.")
 

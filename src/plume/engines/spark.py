@@ -209,6 +209,7 @@ class SparkRun:
         tasks += [partial(self.caller.catalog.dropGlobalTempView, name) for name in self._shared]
         tasks += [partial(self._session.catalog.dropTempView, name) for name in self._views]
         tasks += [partial(remove, stored) for stored in self._stored]
+        tasks.append(partial(_leave, self._session))
         for task in tasks:
             with suppress(Exception):
                 task()
@@ -224,6 +225,13 @@ def _own_session(caller: Any) -> Any:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
+
+
+def _leave(session: Any) -> None:
+    """Give up a session on Spark Connect: one left open asks its server once more when Python ends, and waits if that has gone."""
+    if hasattr(session, "client"):  # classic sessions have nothing to give up
+        session.client.release_session()
+        session.client.close()
 
 
 def _typed(column: str, types: Schema) -> str:

@@ -44,6 +44,11 @@ def test_json_is_an_array_of_rows(run: Invoke) -> None:
     assert all(isinstance(row["count"], int) for row in rows)
 
 
+def test_intervals_become_columns(run: Invoke) -> None:
+    rows = json.loads(run("--format", "json", "--intervals", "0.95").stdout)
+    assert all(row["count_low"] < row["count"] < row["count_high"] for row in rows)
+
+
 def test_a_table_escapes_what_could_command_the_terminal(run: Invoke) -> None:
     header, *rows = run("--format", "table").stdout.splitlines()
     assert header.split() == ["recipe", "count"]

@@ -68,7 +68,7 @@ def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
         "spark",
         *settings,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)  # noqa: S603 - our own
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert (done.returncode, done.stdout) == (0, '"k","users"\n"x",25\n"y",25\n')
     assert "Choosing keys\n" in done.stderr
     assert "differential privacy for every u" in done.stderr
