@@ -16,6 +16,7 @@ Find = Callable[[Tree, str], Given]
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "with_"})
 _DEEPEST = 40
+_MOST_SOURCES = 200
 
 
 @dataclass
@@ -97,8 +98,7 @@ class Builder:
         if tree.args.get("from_") is None:
             raise self.text.refusal(tree, "there is no FROM.")
         first = tree.args["from_"].this
-        # A table in brackets may hide its joins inside.
-        joins = [*(first.args.get("joins") or ()), *(tree.args.get("joins") or ())]
+        joins = tree.args.get("joins") or ()
         return tuple(
             self._source(read, scope, ctes, join)
             for read, join in [(first, None), *((join.this, join) for join in joins)]
@@ -106,6 +106,8 @@ class Builder:
 
     def _source(self, tree: Tree, scope: Scope, ctes: Mapping[str, Tree], join: Tree | None) -> Source:
         self.labels += 1
+        if self.labels > _MOST_SOURCES:
+            raise self.text.refusal(tree, f"more than {_MOST_SOURCES} tables and subqueries are read here.")
         label = f"s{self.labels}"
         name, relation = self._read(tree, ctes)
         side = self._side(join) if join is not None else ""
@@ -130,7 +132,7 @@ class Builder:
                 tree,
                 "only named tables, files and subqueries can be read; functions that make tables are not known here.",
             )
-        refuse_others(self.text, tree, frozenset({"this", "db", "catalog", "alias", "joins"}))
+        refuse_others(self.text, tree, frozenset({"this", "db", "catalog", "alias"}))
         if tree.args.get("alias") is not None and tree.args["alias"].columns:
             raise self.text.refusal(tree, "columns cannot be renamed here; do it in a subquery, with AS.")
         written = table_name(tree)

@@ -13,6 +13,7 @@ _TOLD = {
     "windows": "named windows are not known here; write OVER (PARTITION BY ...)",
     "laterals": "LATERAL is not known here",
     "sample": "a sample is drawn at random, and again each time rows are read",
+    "joins": "joins inside of joins are not known here; write a subquery",
     "pivots": "PIVOT is not known here",
 }
 

@@ -41,7 +41,8 @@ class Scope:
 
     def resolve(self, column: Tree) -> Tree:
         """Find the one source that a column can come from, and say so."""
-        if column.args.get("db") or not isinstance(column.this, exp.Identifier):
+        others = any(value for name, value in column.args.items() if name not in ("this", "table"))
+        if others or not isinstance(column.this, exp.Identifier):
             raise self.text.refusal(
                 column, f"{self.text.quote(column)!r} is no column; write table.column, and no fields of structures."
             )

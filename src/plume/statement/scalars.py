@@ -63,15 +63,21 @@ def rewrite(text: Text, tree: Tree, *, column: OnPart, call: OnPart) -> Tree:
             return call(part)
         if isinstance(part, exp.Cast):
             return _cast(text, part, rewritten)
-        if type(part) not in _ROW_LOCAL or (isinstance(part, exp.In) and not part.expressions):
-            raise _refusal(text, part)
-        if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
-            raise text.refusal(part, "the pattern of LIKE must be a constant.")
-        if isinstance(part, exp.Round) and not _is_whole(part.args.get("decimals")):
-            raise text.refusal(part, "the places of ROUND must be a whole number.")
+        _refuse_unknown(text, part)
         return _safe(_mapped(part, rewritten))
 
     return rewritten(tree)
+
+
+def _refuse_unknown(text: Text, part: Tree) -> None:
+    """Refuse a part that is not on the list, or not in the form in which it is known to be total."""
+    stray = isinstance(part, exp.Var) and not isinstance(part.parent, _OF_TIME)
+    if type(part) not in _ROW_LOCAL or stray or (isinstance(part, exp.In) and not part.expressions):
+        raise _refusal(text, part)
+    if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
+        raise text.refusal(part, "the pattern of LIKE must be a constant.")
+    if isinstance(part, exp.Round) and not _is_whole(part.args.get("decimals")):
+        raise text.refusal(part, "the places of ROUND must be a whole number.")
 
 
 def is_call(tree: Tree) -> bool:

@@ -102,6 +102,11 @@ WRONG: list[tuple[str, int, int, str]] = [
     (below("SELECT user_id, CAST(seconds AS TEXT) AS recipe FROM searches"), 3, 22, "there is no CAST to TEXT here"),
     (below("SELECT user_id, ANY_VALUE(recipe) AS recipe FROM searches GROUP BY user_id"), 3, 17, "is not known to be a function of one row"),
     (below("SELECT user_id, recipe, SUM(seconds) AS s FROM searches GROUP BY user_id"), 3, 17, "neither in GROUP BY nor inside an aggregate"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s JOIN people JOIN people AS q ON people.user_id = q.user_id ON s.user_id = people.user_id"),
+     3, 52, "joins inside of joins are not known here"),
+    (below("SELECT user_id, recipe FROM searches FETCH FIRST 3 ROWS ONLY"), 3, 50, "LIMIT keeps some rows and drops others"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s, LATERAL (SELECT 1) AS x"), 3, 64, "only named tables, files and subqueries"),
+    (below("SELECT user_id, ROUND(seconds, seconds) AS recipe FROM searches"), 3, 17, "the places of ROUND must be a whole number"),
     # Public groups.
     (HEAD.replace("privacy_unit", "group_selection_strategy = PUBLIC_GROUPS, privacy_unit") + f"recipe, {COUNT}\nFROM searches GROUP BY recipe",
      2, 1, "PUBLIC_GROUPS needs FROM"),
@@ -152,7 +157,11 @@ def test_wrong_tables_are_refused(tables: object, public: object, said: str) -> 
     ],
 )  # fmt: skip
 def test_tables_that_do_not_fit_are_refused(inner: str, said: str) -> None:
+    canary = "alice-7f3a"
     spans = TABLES["searches"].append_column("span", pa.array([(1, 2, 3)], pa.month_day_nano_interval()))
-    tables = TABLES | {"named": pa.table({"name": ["x"]}), "spans": spans}
-    with pytest.raises(PlumeError, match=said):
+    searches = TABLES["searches"].set_column(1, "recipe", pa.array([canary]))
+    tables = TABLES | {"searches": searches, "named": pa.table({"name": [canary]}), "spans": spans}
+    with pytest.raises(PlumeError, match=said) as refused:
         plume.sql(below(inner), tables=tables)
+    assert canary not in str(refused.value)
+    assert (refused.value.__cause__, refused.value.__context__) == (None, None)
