@@ -111,6 +111,11 @@ def test_public_groups_are_all_there_and_no_others(engine: Engine) -> None:
     assert found == [{"recipe": "cake", "n": 0}, {"recipe": "tiramisu", "n": USERS}]
 
 
+def test_without_groups_everything_is_one_group(engine: Engine) -> None:
+    text = private() + f"{COUNT}, COUNT(DISTINCT user_id) AS people FROM searches WHERE seconds > 0"
+    assert exactly(text, engine, tables={"searches": SEARCHES}) == [{"n": 3 * USERS * 4 // 5, "people": USERS * 4 // 5}]
+
+
 def test_users_are_counted_by_how_much_they_do(engine: Engine) -> None:
     text = (
         private() + "n, COUNT(DISTINCT user_id) AS people FROM "

@@ -39,6 +39,8 @@ class Statement:
     """The rows that the query is about; each belongs to one user."""
     public_keys: Select | None
     """Where public groups come from."""
+    one_group: bool
+    """Whether there is no GROUP BY: then there is one group, 1, which is public."""
     uses: Uses
     units: tuple[tuple[Given, str], ...]
     """The columns of private tables that say whose a row is."""
@@ -67,10 +69,10 @@ class Statement:
                 user=self.user,
                 keys=self.keys,
                 measures=self.measures,
-                max_keys_per_user=self.settings.max_keys_per_user,
+                max_keys_per_user=1 if self.one_group else self.settings.max_keys_per_user,
                 budget=self.settings.budget,
                 where=where,
-                public_keys=public_keys,
+                public_keys=[1] if self.one_group else public_keys,
                 min_users=self.settings.min_users,
                 selection=self.settings.selection,
             )
@@ -109,6 +111,8 @@ class _Asking:
         unit = self.scope.resolve(settings.unit)
         groups = self._groups(select)
         keyed = Keyed(sources, tuple(groups), ())
+        if settings.public_groups and select.args.get("group") is None:
+            raise self.text.refusal(select, "PUBLIC_GROUPS needs GROUP BY, with columns of the public list.")
         if settings.public_groups:
             keyed = split_public_groups(self.text, keyed, where, select)
         keys = self._name_keys(select, groups)
@@ -127,6 +131,7 @@ class _Asking:
             measures=measures,
             relation=relation,
             public_keys=keyed.public_keys(keys) if settings.public_groups else None,
+            one_group=select.args.get("group") is None,
             uses=self.builder.uses,
             units=found,
             ordering=read_ordering(self.text, select, columns),
@@ -145,16 +150,19 @@ class _Asking:
             if value and name not in _PRIVATE_PARTS:
                 at = value if isinstance(value, exp.Expression) and name != "distinct" else select
                 raise self.text.refusal(at, f"{told.get(name, f'{name.upper()} is not known in a private SELECT')}.")
-        if select.args.get("group") is None or not select.args["group"].expressions:
-            raise self.text.refusal(select, "GROUP BY is missing, with the columns to group by.")
-        others = [name for name, value in select.args["group"].args.items() if value and name != "expressions"]
+        group = select.args.get("group")
+        others = [
+            name for name, value in (group.args if group is not None else {}).items() if value and name != "expressions"
+        ]
         if others:
             raise self.text.refusal(
                 select.args["group"], f"GROUP BY {others[0].upper()} is not known in a private SELECT."
             )
 
     def _groups(self, select: Tree) -> list[Tree]:
-        """Read what is grouped by, over the sources."""
+        """Read what is grouped by, over the sources; without GROUP BY everything is one group, which is known without data."""
+        if select.args.get("group") is None:
+            return [exp.Literal.number(1)]
         items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
         found: list[Tree] = []
         for item in items:

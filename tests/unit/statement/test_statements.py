@@ -85,6 +85,8 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     (PRIVATE + "LOWER(recipe) AS dish, " + COUNT + " FROM searches GROUP BY dish", {"measures": plume.count(3), "keys": "dish"}),
     (PRIVATE + "EXTRACT(YEAR FROM day) AS year, " + COUNT + " FROM searches GROUP BY EXTRACT(YEAR FROM day)",
      {"measures": plume.count(3), "keys": "year"}),
+    (PRIVATE + COUNT + ", COUNT(DISTINCT user_id) FROM searches",
+     {"measures": [plume.count(3), plume.users()], "keys": "key_1", "max_keys_per_user": 1, "public_keys": [1]}),
     # What is released afterwards.
     (PRIVATE + "recipe, " + COUNT + " AS n" + FROM + " ORDER BY n DESC, recipe LIMIT 10 OFFSET 5;", {"measures": plume.count(3, name="n")}),
     # Rows.
