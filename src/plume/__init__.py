@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plume.query import Query
     from plume.release import Release
     from plume.running import explain, run
+    from plume.statement.answering import explain_sql, sql
 
 __all__ = [
     "Audit",
@@ -42,6 +43,7 @@ __all__ = [
     "audit",
     "count",
     "explain",
+    "explain_sql",
     "histogram",
     "maximum",
     "mean",
@@ -49,6 +51,7 @@ __all__ = [
     "minimum",
     "quantiles",
     "run",
+    "sql",
     "stddev",
     "sum",
     "users",
@@ -69,6 +72,7 @@ _HOMES = {
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
     "explain": "plume.running",
+    "explain_sql": "plume.statement.answering",
     "histogram": "plume.mechanisms.histogram",
     "maximum": "plume.mechanisms.quantiles",
     "mean": "plume.mechanisms.mean",
@@ -76,6 +80,7 @@ _HOMES = {
     "minimum": "plume.mechanisms.quantiles",
     "quantiles": "plume.mechanisms.quantiles",
     "run": "plume.running",
+    "sql": "plume.statement.answering",
     "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
     "users": "plume.mechanisms.users",

@@ -31,7 +31,10 @@ def test_every_member_is_in_the_reference(described: type) -> None:
     assert [member for member in members if not re.search(rf"\b{member}\b", REFERENCE)] == []
 
 
-@pytest.mark.parametrize("function", [plume.run, plume.explain, plume.audit, plume.count, plume.sum, plume.users])
+@pytest.mark.parametrize(
+    "function",
+    [plume.run, plume.explain, plume.sql, plume.explain_sql, plume.audit, plume.count, plume.sum, plume.users],
+)
 def test_every_argument_is_in_the_reference(function: object) -> None:
     arguments = inspect.signature(function).parameters
     assert [argument for argument in arguments if not re.search(rf"\b{argument}\b", REFERENCE)] == []
