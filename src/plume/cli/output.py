@@ -25,6 +25,7 @@ def _write_json(release: Release, path: Path) -> None:
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv, ".json": _write_json}
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
+REPORT_ENDINGS = (".html",)
 _TABLE_ROWS = 40
 _ROWS_AT_ONCE = 2**16
 

@@ -7,6 +7,7 @@ from typing import Any
 from plume.cli.asking import find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
+    REPORT_ENDINGS,
     ROWS_ENDINGS,
     check_target,
     print_rows,
@@ -21,6 +22,7 @@ from plume.cli.statement_text import read_text
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.release import Release, refuse_intervals
+from plume.report.chart import refuse_without_charts
 from plume.running import run
 from plume.statement.answering import answer, ask
 
@@ -84,7 +86,9 @@ def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
         raise UsageError("--format is for standard output; with --out the file's ending says what to write.")
     if options["out"] is None:
         refuse_closed_output()
-    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS)):
+    if options["report"] is not None:
+        refuse_without_charts()
+    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS), ("report", REPORT_ENDINGS)):
         target: Path | None = options[name]
         if target is not None:
             check_target(target, endings, force=options["force"])
@@ -107,7 +111,7 @@ def _shaped(release: Release, options: Mapping[str, Any]) -> Release:
 
 
 def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
-    out, record = options["out"], options["record"]
+    out, record, report = options["out"], options["record"], options["report"]
     if record is not None:
         write_record(release, record)
     if out is None:
@@ -115,3 +119,6 @@ def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
     else:
         write_rows(release, out)
         say(f"{len(release)} rows written to {out}")
+    if report is not None:
+        release.report(report)
+        say(f"report written to {report}")
