@@ -38,6 +38,7 @@ check: setup
 
 test: check
 	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
+	$(MAKE) --jobs 2 test-spark test-spark-connect
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test-spark test-spark-connect: setup
