@@ -110,7 +110,7 @@ def measures(draw: st.DrawFn, kinds: list[str] = KINDS) -> tuple[Any, Any]:
     return made[draw(st.sampled_from(kinds))]()
 
 
-# Each strategy, by name or by default, and the fewest users where that is not all about weights.
+# Each strategy, by name or by default, and the fewest users a key must have.
 selections = st.sampled_from(
     [
         {},
@@ -119,6 +119,7 @@ selections = st.sampled_from(
         {"selection": "laplace_threshold", "min_users": 3, "composition": "basic"},
         {"selection": "gaussian_threshold", "min_users": 2},
         {"selection": "weighted_gaussian"},
+        {"selection": "weighted_gaussian", "min_users": 2},
         {"noise": "laplace", "composition": "basic"},
     ]
 )

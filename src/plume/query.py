@@ -97,6 +97,11 @@ class Query:
         return None if self.where is None else parse_condition(self.where)
 
     @property
+    def released_columns(self) -> tuple[str, ...]:
+        """The columns of the result: keys first."""
+        return (*self.keys, *(column for measure in self.measures for column in measure.columns))
+
+    @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns whose values the measures read, each once."""
         return tuple(dict.fromkeys(column for measure in self.measures for column in measure.value_columns))
@@ -113,6 +118,13 @@ class Query:
         """All conditions on rows: the query's own and those of measures."""
         found = (self.condition, *(measure.condition for measure in self.measures))
         return tuple(condition for condition in found if condition is not None)
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+        from plume.report.settings import settings  # noqa: PLC0415 - the same
+
+        return render("query.html", settings=settings(self))
 
 
 def _set(query: Query, name: str, value: Any) -> None:
@@ -176,10 +188,6 @@ def _refuse_bad_noise(query: Query) -> None:
         )
     if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
-    if query.selection in WEIGHTED and query.min_users > 1:
-        raise BoundError(
-            "min_users goes with selection = 'gaussian_threshold', which counts users; weights do not tell how many."
-        )
 
 
 def _refuse_bad_composition(query: Query) -> None:

@@ -13,7 +13,7 @@ import pytest
 import plume
 from exact import exact_step
 from plume.engines.engine import Engine
-from plume.mechanisms.quantiles import LEAVES, LEVELS
+from plume.mechanisms.quantile_tree import LEAVES, LEVELS
 from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.selection.weighted_gaussian import UNIT
 from strategies import HOSTILE
@@ -42,11 +42,7 @@ QUERY = plume.Query(
 )
 WEIGHTED = replace(QUERY, selection="weighted_gaussian", composition="tight")
 TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian", composition="tight")
-CLIPPED = replace(
-    WEIGHTED,
-    measures=[measure for measure in QUERY.measures if not any(part.leaves for part in measure.parts())],
-    max_keys_per_user=1,
-)
+CLIPPED = replace(WEIGHTED, max_keys_per_user=1)
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 pytestmark = pytest.mark.large
 
@@ -112,6 +108,22 @@ def test_weights_by_degree_change_by_no_more_than_one_unit_in_the_norm_that_gaus
     assert max(len(changed) for changed in found.values()) == LIMIT
     norms = [sum(change**2 for change in changed) for changed in found.values()]
     assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
+
+
+@pytest.mark.parametrize("min_users", [2, 3])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_weights_without_the_largest_change_by_no_more_than_what_a_user_gives(
+    engine: Engine, pipeline: str, min_users: int
+) -> None:
+    trimmed = replace(WEIGHTED, min_users=min_users)
+    before, after = (
+        exact_step(trimmed, t, "keyed_weights", engine=engine, pipeline=pipeline) for t in (WITHOUT, EVERYBODY)
+    )
+    found = changes(before, after, "weight")
+    norms = [sum(change**2 for change in changed) for changed in found.values()]
+    assert 0.999 * UNIT**2 < max(norms) <= UNIT**2
+    assert min(change for changed in found.values() for change in changed) >= 0
+    assert 0 in after["weight"].to_pylist()
 
 
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])

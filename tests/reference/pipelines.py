@@ -41,6 +41,8 @@ class System:
     retain_key: Callable[[int], bool]
     weight: Callable[[int], int] = lambda keys: 1  # noqa: ARG005
     """What a user with so many keys gives to each; the paper counts users."""
+    left_out: int = 0
+    """How many of the largest weights of a key do not count, where it needs more users than that."""
     retain_again: Callable[[int], bool] | None = None
     """A second round among the keys that are left, which the paper does not have."""
     clips: bool = False
@@ -80,12 +82,12 @@ def contribution_bound(system: System, records: Iterable[Record], *, times: int 
 
 
 def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
-    counts: dict[Key, int] = defaultdict(int)
+    weights: dict[Key, list[int]] = defaultdict(list)
     for heap in heaps:
         top = heap.top()
         for key, _ in top:
-            counts[key] += system.weight(len(top))
-    return counts
+            weights[key].append(system.weight(len(top)))
+    return {key: sum(sorted(given, reverse=True)[system.left_out :]) for key, given in weights.items()}
 
 
 def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:

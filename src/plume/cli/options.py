@@ -120,8 +120,15 @@ engine_options = _together(
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 output_options = _together(
+    click.option(
+        "--intervals",
+        type=float,
+        metavar="LEVEL",
+        help="Add columns _low and _high: where values before noise lie, such as 0.95.",
+    ),
     click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet or .csv file."),
     click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
+    click.option("--report", type=_FILE, metavar="FILE", help="Write a page to look at to a .html file."),
     click.option(
         "--format",
         "layout",

@@ -6,6 +6,7 @@ from typing import Any
 from plume.cli.asking import find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
+    REPORT_ENDINGS,
     ROWS_ENDINGS,
     check_target,
     print_rows,
@@ -16,7 +17,8 @@ from plume.cli.output import (
 from plume.cli.progress import show_stages
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
-from plume.release import Release
+from plume.release import Release, refuse_intervals
+from plume.report.chart import refuse_without_charts
 from plume.running import run
 
 
@@ -24,6 +26,9 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options)
+    level = options["intervals"]
+    if level is not None:
+        refuse_intervals(level, query.released_columns)
     with show_stages(quiet=options["quiet"]) as on_step:
         release = run(
             query,
@@ -35,7 +40,7 @@ def run_query(options: Mapping[str, Any]) -> None:
             on_step=on_step,
         )
     say = remarks(quiet=options["quiet"])
-    _deliver(release, options, say)
+    _deliver(release if level is None else release.intervals(level), options, say)
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
     say(f"noise (standard deviation): {noise}")
@@ -48,14 +53,16 @@ def _check_targets(options: Mapping[str, Any]) -> None:
     """Find out now what would be found out when the budget is already spent."""
     if options["out"] is not None and options["layout"] is not None:
         raise UsageError("--format is for standard output; with --out the file's ending says what to write.")
-    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS)):
+    if options["report"] is not None:
+        refuse_without_charts()
+    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS), ("report", REPORT_ENDINGS)):
         if options[name] is not None:
             check_target(options[name], endings, force=options["force"])
             refuse_input_as_target(options["files"], options[name])
 
 
 def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
-    out, record = options["out"], options["record"]
+    out, record, report = options["out"], options["record"], options["report"]
     if record is not None:
         write_record(release, record)
     if out is None:
@@ -63,3 +70,6 @@ def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
     else:
         write_rows(release, out)
         say(f"{len(release)} rows written to {out}")
+    if report is not None:
+        release.report(report)
+        say(f"report written to {report}")

@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
 from plume.mechanisms.mechanism import Part, size_of
+from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.mechanisms.tally import NoisyTally
@@ -31,12 +31,8 @@ from plume.plan.expressions import (
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
-# Of the trees tried in algorithms 4.2 this one has the smallest error. Its 4,096 leaves are the grid of what is released.
-BRANCHES = 4
-LEVELS = 6
-LEAVES = BRANCHES**LEVELS
-# Children below so many standard deviations of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
-_MOSTLY_NOISE = 0.3
+_Kind = TypeVar("_Kind", bound="Quantiles")
+
 # How far from the end, in standard deviations of noise, a rank is taken for the smallest or largest value: with less, one empty node in
 # twenty on the far side would look heavy enough to hold it.
 _FROM_THE_END = 4
@@ -134,85 +130,11 @@ class Extreme(Quantiles):
 
     def ranks(self, tree: NoisyTally) -> Floats:
         """Step back from the end by as many values as noise amounts to, of those there seem to be."""
-        values = _below(tree, np.arange(tree.keys), level=1).sum(axis=1)
+        values = below(tree, np.arange(tree.keys), level=1).sum(axis=1)
         back = np.minimum(_FROM_THE_END * tree.deviation / np.maximum(values, 1), 1 / 2)
         (end,) = self.quantiles
         ranks: Floats = np.abs(end - back)[:, np.newaxis]
         return ranks
-
-
-@dataclass(frozen=True)
-class _Path:
-    """How far the walks to many ranks have come: all arrays have a place for each."""
-
-    node: NDArray[np.int64]
-    """The node, numbered among those of its level, key by key."""
-    weight: Floats
-    """What the node seems to weigh."""
-    rank: Floats
-    """The share of its weight that lies below."""
-    start: Floats
-    width: Floats
-    going: NDArray[np.bool_]
-    """Whether there was anything to go down to, so far."""
-
-
-def walk(tree: NoisyTally, ranks: Floats) -> Floats:
-    """Find where in [0, 1] the given shares of each key's values end; ranks and result have a row per key.
-
-    All walk down together, level by level, so that a node is looked at once. Children that are mostly noise count as empty. Where
-    all are, the walk ends, and the rank says where within the node.
-    """
-    key = np.broadcast_to(np.arange(tree.keys)[:, np.newaxis], ranks.shape).ravel()
-    nothing, whole = np.zeros(key.size), np.ones(key.size)
-    path = _Path(key, nothing, ranks.ravel(), nothing, whole, np.ones(key.size, dtype=bool))
-    for level in range(1, LEVELS + 1):
-        weights = _children(tree, path, level)
-        path = _descend(path, np.where(weights < _MOSTLY_NOISE * tree.deviation, 0, weights))
-    found: Floats = (path.start + path.rank * path.width).reshape(ranks.shape)
-    return found
-
-
-def _children(tree: NoisyTally, path: _Path, level: int) -> Floats:
-    """Estimate what the four children of each node weigh.
-
-    A child's own sum is improved by that of its children, and then all four by what their parent is known to weigh.
-    """
-    nodes, place = np.unique(path.node, return_inverse=True)
-    weights = _below(tree, nodes, level)
-    if level < LEVELS:
-        of_children = _below(tree, (nodes[:, np.newaxis] * BRANCHES + np.arange(BRANCHES)).ravel(), level + 1)
-        weights = (BRANCHES * weights + of_children.sum(axis=1).reshape(weights.shape)) / (BRANCHES + 1)
-    weights = weights[place]
-    if level > 1:
-        weights += ((path.weight - weights.sum(axis=1)) / BRANCHES)[:, np.newaxis]
-    return weights
-
-
-def _below(tree: NoisyTally, nodes: NDArray[np.int64], level: int) -> Floats:
-    """Noised sums of the four children of nodes, which are on that level."""
-    children = nodes[:, np.newaxis] * BRANCHES + np.arange(BRANCHES)
-    return tree.sums(LEAVES // BRANCHES**level, children).astype(np.float64)
-
-
-def _descend(path: _Path, weights: Floats) -> _Path:
-    """Go to the child in which each rank lies."""
-    reached = np.cumsum(weights, axis=1)
-    wanted = path.rank * reached[:, -1]
-    child = np.argmax((reached >= wanted[:, np.newaxis]) & (weights > 0), axis=1)
-    row = np.arange(child.size)
-    weight, before = weights[row, child], (reached - weights)[row, child]
-    going = path.going & (weight > 0)
-    rank = np.clip((wanted - before) / np.where(going, weight, 1), 0, 1)
-    width = np.where(going, path.width / BRANCHES, path.width)
-    return _Path(
-        path.node * BRANCHES + child,
-        weight,
-        np.where(going, rank, path.rank),
-        np.where(going, path.start + child * width, path.start),
-        width,
-        going,
-    )
 
 
 def _refuse_bad_quantiles(quantiles: tuple[Any, ...]) -> None:
@@ -261,6 +183,11 @@ def _percent(quantile: float) -> str:
     return f"{(Decimal(repr(quantile)) * 100).normalize():f}".replace(".", "_")
 
 
+def _single(kind: type[_Kind], quantile: float, name: str, **settings: Any) -> _Kind:
+    """Make a measure of one column, which is called as the measure is."""
+    return kind(quantiles=(quantile,), name=name, names=(name,), **settings)
+
+
 def median(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Quantiles:
@@ -270,16 +197,7 @@ def median(
     'seconds_median'
     """
     chosen = f"{column}_median" if name is None else name
-    return Quantiles(
-        column=column,
-        low=low,
-        high=high,
-        quantiles=(0.5,),
-        max_per_key=max_per_key,
-        name=chosen,
-        names=(chosen,),
-        where=where,
-    )
+    return _single(Quantiles, 0.5, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)
 
 
 def minimum(
@@ -294,16 +212,7 @@ def minimum(
     'seconds_minimum'
     """
     chosen = f"{column}_minimum" if name is None else name
-    return Extreme(
-        column=column,
-        low=low,
-        high=high,
-        quantiles=(0.0,),
-        max_per_key=max_per_key,
-        name=chosen,
-        names=(chosen,),
-        where=where,
-    )
+    return _single(Extreme, 0.0, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)
 
 
 def maximum(
@@ -319,13 +228,4 @@ def maximum(
     'seconds_maximum'
     """
     chosen = f"{column}_maximum" if name is None else name
-    return Extreme(
-        column=column,
-        low=low,
-        high=high,
-        quantiles=(1.0,),
-        max_per_key=max_per_key,
-        name=chosen,
-        names=(chosen,),
-        where=where,
-    )
+    return _single(Extreme, 1.0, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)

@@ -103,7 +103,7 @@ class CalibratedQuery:
     @property
     def clips(self) -> bool:
         """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
-        return all(isinstance(part.noise, RoundedGaussian) and not part.part.leaves for part in self.parts)
+        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
 
     @property
     def keys_before_clipping(self) -> int:
@@ -155,8 +155,7 @@ def _strategy(query: Query, noise: str) -> str | None:
         return query.selection
     if query.composition == BASIC or (noise == "laplace" and query.max_keys_per_user <= _FEW_KEYS):
         return "truncated_geometric"
-    # Weights of the fewest users that may count would have to be known one by one; plain counts only need to be shifted.
-    return "gaussian_threshold" if query.min_users > 1 else "weighted_gaussian"
+    return "weighted_gaussian"
 
 
 def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
@@ -191,7 +190,7 @@ def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
     }
     if strategy == "gaussian_threshold":
         return calibrated((gaussian_threshold(limit, min_users=query.min_users, **left),))
-    return calibrated((weighted_gaussian(limit, **left),))
+    return calibrated((weighted_gaussian(limit, min_users=query.min_users, **left),))
 
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
@@ -201,7 +200,11 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
     rest = Budget(budget.epsilon, budget.delta - alone)
     rounds = tuple(
         weighted_gaussian_round(
-            number, limit, sigma=deviation_for(rest, shares.selection * part), delta=alone * float(part)
+            number,
+            limit,
+            sigma=deviation_for(rest, shares.selection * part),
+            delta=alone * float(part),
+            min_users=query.min_users,
         )
         for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )
@@ -266,6 +269,8 @@ def _calibrated(query: Query, noise_for: NoiseFor, rounds: tuple[SelectionStrate
 
 def _finer(part: CalibratedPart) -> CalibratedPart:
     """Count so fine that what a user can change is 2**20 steps or more: a contribution that shrinks a little must not vanish."""
+    if part.part.leaves:
+        return part  # tallies weigh leaves that finely anyway
     bits = max(0, STEPS_BITS - (part.part.squared.bit_length() - 1) // 2)
     return replace(part, noise=replace(part.noise, scale=drawable(part.noise.scale * (1 << bits))), bits=bits)
 

@@ -23,6 +23,7 @@ from plume.plan.expressions import (
     SecretOrder,
     Shrink,
     Sum,
+    SumButLargest,
     Times,
     rename,
 )
@@ -198,7 +199,12 @@ def tallies(asked: CalibratedQuery) -> frozenset[str]:
 def combine_by_key(asked: CalibratedQuery, source: Node, *, name: str) -> Combine:
     """All rows of a key become one, with its weight and what the rows say to the measures."""
     said = tuple(pair for pair in _keyed(asked) if pair[0] in source.columns)
-    return Combine(name, source, asked.keys, ((WEIGHT, Sum(Column(WEIGHT))), *said), gather=asked.keys)
+    return Combine(name, source, asked.keys, ((WEIGHT, _weighed(asked)), *said), gather=asked.keys)
+
+
+def _weighed(asked: CalibratedQuery) -> Aggregate:
+    left_out = max(strategy.left_out for strategy in asked.rounds)
+    return SumButLargest(Column(WEIGHT), left_out) if left_out else Sum(Column(WEIGHT))
 
 
 def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:

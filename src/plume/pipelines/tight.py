@@ -7,6 +7,7 @@ is scaled noise and rounds of selection; whose they are is not its business. doc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from plume.errors import PlumeBug
 from plume.mechanisms.mechanism import Part
@@ -48,11 +49,11 @@ class Tight:
 
     def smallest_size(self) -> float:
         """The smallest size of noise whose losses, composed by dp-accounting, leave the budget enough for thresholds."""
-        return noise_within(self.losses, epsilon=self.budget.epsilon, delta=self._delta_of_noise)
+        return _smallest_size(self)
 
     def hoped_size(self) -> float:
         """A size that is at most hardly above the smallest one, found without dp-accounting; not enough noise to be drawn."""
-        return estimated_noise(self.losses, epsilon=self.budget.epsilon, delta=self._delta_of_noise)
+        return estimated_noise(self.losses, epsilon=self.budget.epsilon, delta=self.delta_of_noise)
 
     def losses(self, size: float) -> Losses:
         """What noise of one size reveals."""
@@ -91,14 +92,15 @@ class Tight:
             case "gaussian_threshold":
                 return gaussian_threshold_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
             case "weighted_gaussian":
-                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta)
+                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
             case _:
                 raise PlumeBug(f"no strategy is called {self.selection!r}")
 
     def _round(self, number: int, part: Fraction, size: float) -> SelectionStrategy:
         sigma = SAFETY * size / math.sqrt(self.shares.selection * part)
+        delta = self._delta_of_thresholds * float(part)
         return weighted_gaussian_round(
-            number, self.max_keys_per_user, sigma=sigma, delta=self._delta_of_thresholds * float(part)
+            number, self.max_keys_per_user, sigma=sigma, delta=delta, min_users=self.min_users
         )
 
     def _parts(self) -> list[tuple[Fraction, Shape | None]]:
@@ -122,9 +124,16 @@ class Tight:
         return Fraction(self._epsilon(size, share) / SAFETY)
 
     @property
+    def delta_of_noise(self) -> float:
+        """What thresholds leave of delta."""
+        return self.budget.delta - self._delta_of_thresholds
+
+    @property
     def _delta_of_thresholds(self) -> float:
         return DELTA_OF_THRESHOLDS * self.budget.delta if self.selection else 0.0
 
-    @property
-    def _delta_of_noise(self) -> float:
-        return self.budget.delta - self._delta_of_thresholds
+
+@lru_cache
+def _smallest_size(tight: Tight) -> float:
+    """Search once for what is explained first and run then."""
+    return noise_within(tight.losses, epsilon=tight.budget.epsilon, delta=tight.delta_of_noise)

@@ -33,8 +33,8 @@ def print_aggregate(aggregate: e.Aggregate, target: Target) -> str:
                 if target.dialect is DUCKDB
                 else f"collect_list({value})"
             )
-        case e.AddTallies():
-            raise PlumeBug("tallies are added by a whole step, not by an aggregate")
+        case e.AddTallies() | e.SumButLargest():
+            raise PlumeBug(f"{type(aggregate).__name__} takes a whole step, not an aggregate")
 
 
 @singledispatch

@@ -284,6 +284,14 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class SumButLargest:
+    """The exact total of positive integers without so many of the largest; 0 where there are no more than these."""
+
+    of: Expression
+    number: int
+
+
+@dataclass(frozen=True)
 class Collect:
     """The values of a group in a list, in no order; NULLs are left out."""
 
@@ -304,7 +312,7 @@ class Max:
     of: Expression
 
 
-Aggregate = Count | CountValues | Sum | Collect | AddTallies | Max
+Aggregate = Count | CountValues | Sum | SumButLargest | Collect | AddTallies | Max
 
 Columns = Mapping[str, Expression]
 Aggregates = Mapping[str, Aggregate]

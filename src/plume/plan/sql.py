@@ -27,6 +27,7 @@ from plume.plan.nodes import (
     Size,
 )
 from plume.plan.tally_sql import adds_tallies, print_adding_tallies
+from plume.plan.trimmed_sql import leaves_largest_out, print_leaving_out
 
 SALT_UNKNOWN = "{salt}"
 # The function that asks the store whether it holds a key; engines that have a store define it.
@@ -141,6 +142,8 @@ def _print_column(name: str, expression: Expression, target: Target) -> str:
 def _print_combine(step: Combine, target: Target) -> str:
     if adds_tallies(step):
         return print_adding_tallies(step, target)
+    if leaves_largest_out(step):
+        return print_leaving_out(step, target)
     dialect = target.dialect
     aggregates = [f"{print_aggregate(a, target)} AS {identifier(name, dialect)}" for name, a in step.aggregates]
     columns = ",\n       ".join([_names(step.by, dialect), *aggregates])

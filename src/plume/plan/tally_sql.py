@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from plume.plan.dialect import DUCKDB, Target, identifier
 from plume.plan.expression_sql import print_aggregate
-from plume.plan.expressions import AddTallies, Aggregate, Column, Max, Sum
+from plume.plan.expressions import AddTallies, Aggregate, Column, Max, Sum, SumButLargest
 from plume.plan.nodes import Combine, Node
 
 
@@ -22,7 +22,7 @@ def print_adding_tallies(step: Combine, target: Target) -> str:
     keys = ", ".join(quoted[key] for key in step.by)
     numbers = {name: aggregate for name, aggregate in step.aggregates if not isinstance(aggregate, AddTallies)}
     tallies = [name for name, aggregate in step.aggregates if isinstance(aggregate, AddTallies)]
-    by_leaf = [f"{print_aggregate(a, target)} AS {quoted[name]}" for name, a in numbers.items()]
+    by_leaf = [f"{print_aggregate(_again(name, a), target)} AS {quoted[name]}" for name, a in numbers.items()]
     inner = ", ".join([keys, "tally", "leaf", "sum(leaf_weight) AS leaf_weight", *by_leaf])
     outer = [f"{print_aggregate(_again(name, a), target)} AS {quoted[name]}" for name, a in numbers.items()]
     lists = [f"{_list(number, target)} AS {quoted[name]}" for number, name in enumerate(tallies, start=1)]
@@ -30,6 +30,16 @@ def print_adding_tallies(step: Combine, target: Target) -> str:
     columns = dict(zip([*numbers, *tallies], [*outer, *lists], strict=True))
     ordered = ",\n       ".join([keys, *(columns[name] for name, _ in step.aggregates)])
     return f"SELECT {ordered}\nFROM ({grouped})\nGROUP BY {keys}"
+
+
+def _print_number(step: Combine, name: str, target: Target) -> str:
+    """Print a number of a row; where the largest of a key are left out, they count nothing."""
+    named, aggregate = identifier(name, target.dialect), dict(step.aggregates).get(name)
+    if not isinstance(aggregate, SumButLargest):
+        return named
+    keys = ", ".join(identifier(key, target.dialect) for key in step.by)
+    rank = f"row_number() OVER (PARTITION BY {keys} ORDER BY {named} DESC)"
+    return f"CASE WHEN {rank} > {aggregate.number} THEN {named} ELSE 0 END AS {named}"
 
 
 def _again(name: str, aggregate: Aggregate) -> Aggregate:
@@ -50,7 +60,7 @@ def _rows(step: Combine, tallies: list[str], target: Target) -> str:
     keys = ", ".join(identifier(key, dialect) for key in step.by)
     source = identifier(step.source.name, dialect)
     others = [name for name in step.source.columns if name not in (*step.by, *tallies)]
-    named = "".join(f", {identifier(name, dialect)}" for name in others)
+    named = "".join(f", {_print_number(step, name, target)}" for name in others)
     nothing = "".join(f", 0 AS {identifier(name, dialect)}" for name in others)
     selects = [f"SELECT {keys}, 0 AS tally, 0 AS leaf, CAST(0 AS BIGINT) AS leaf_weight{named} FROM {source}"]
     unfold = "unnest" if dialect is DUCKDB else "explode"

@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from plume.errors import PlumeBug, RangeError
@@ -24,6 +25,9 @@ _RANGE = 1.05
 # Beyond, the difference of two probabilities that is delta loses the digits that SAFETY relies on.
 _LARGEST_SIGMA = 1e6
 _RELATIVE_STEP = 1e-10
+# Thresholds are rounded up to a grid that is a hundred times coarser.
+_THRESHOLD_STEP = 1e-8
+_LEAST = 1e-300
 
 
 def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
@@ -87,9 +91,9 @@ class WorstUser:
     delta: float
 
 
-def worst_user(novel: Novel, *, others: float, epsilon: float) -> WorstUser:
-    """Find the user with the largest delta beside Gaussian measures of total mu `others`."""
-    low, high, fewest, most = _pairs(novel.max_keys_per_user)
+def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
+    """Find the user with the largest delta beside Gaussian measures of total mu `others`, of those with so many novel keys or more."""
+    low, high, fewest, most = _pairs(novel.max_keys_per_user, fewest_novel)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
     with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
         hidden = novel.log_hidden(low, most)
@@ -105,8 +109,23 @@ def worst_user(novel: Novel, *, others: float, epsilon: float) -> WorstUser:
 
 
 def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
-    """Find the lowest threshold at which selection and measures together stay within delta."""
-    lowest = smallest(lambda t: joint_delta(make(t), others=others, epsilon=epsilon) <= delta, start=10.0)
+    """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
+
+    def excess(threshold: float) -> float:
+        # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
+        worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
+        return math.log(max(worst.delta, _LEAST) / delta)
+
+    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
+    lowest = high = threshold_alone(make, delta=delta).threshold
+    while excess(high) > 0:
+        low, high = high, 1.1 * high
+        lowest = brentq(excess, low, high, xtol=_THRESHOLD_STEP) if excess(high) <= 0 else high
+    step = _THRESHOLD_STEP
+    while joint_delta(make(lowest), others=others, epsilon=epsilon) > delta:
+        if math.isinf(lowest):
+            raise PlumeBug("no threshold, however high, keeps selection within its budget")
+        lowest, step = lowest + step, 2 * step
     return make(lowest)
 
 
@@ -116,10 +135,10 @@ def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
 
 
 @lru_cache
-def _pairs(limit: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Cover all pairs 0 <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""
+def _pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """Cover all pairs fewest_novel <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""
     steps = _steps(limit)
-    rows = [(low, high, *novel) for low, high in steps for novel in [(0, 0), *_steps(high)]]
+    rows = [(low, high, *novel) for low, high in steps for novel in [(0, 0), *_steps(high)] if novel[0] >= fewest_novel]
     low, high, fewest, most = np.array(rows, dtype=np.float64).T
     return low, high, fewest, most
 

@@ -17,8 +17,8 @@ from scipy.special import gammaln
 from plume.errors import RangeError
 from plume.privacy.gaussian import Floats, delta_of, smallest
 
-# Distributions are kept on a grid of at most 1e-4, finer for small epsilons; only beyond 10 coarser, since the grid must end somewhere.
-_FINEST, _STEPS, _MOST_STEPS = 1e-4, 1e4, 1e5
+# Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
+_STEPS = 1e4
 _COARSE = 10
 # What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
 LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
@@ -158,7 +158,7 @@ def _between(low: tuple[float, float], high: tuple[float, float], tolerance: flo
 
 
 def _interval(epsilon: float) -> float:
-    return max(min(_FINEST, epsilon / _STEPS), epsilon / _MOST_STEPS)
+    return epsilon / _STEPS
 
 
 def _delta(losses: Losses, epsilon: float, interval: float) -> float:

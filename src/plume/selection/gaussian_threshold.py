@@ -29,6 +29,7 @@ class GaussianThreshold:
     min_users: int = 1
     name: str = "Gaussian threshold"
     counts_all_keys: bool = False
+    left_out: int = 0
 
     @property
     def cost(self) -> Cost:

@@ -33,6 +33,7 @@ class LaplaceThreshold:
     min_users: int = 1
     name: str = "Laplace threshold"
     counts_all_keys: bool = False
+    left_out: int = 0
 
     @property
     def cost(self) -> Cost:

@@ -26,6 +26,10 @@ class SelectionStrategy(Protocol):
         """Whether the weight depends on how many keys the user has, so that everybody's keys must be counted."""
 
     @property
+    def left_out(self) -> int:
+        """How many of the largest weights that a key is given do not count."""
+
+    @property
     def cost(self) -> Cost:
         """What it spends, worked out from the noise and threshold it holds."""
 

@@ -57,6 +57,7 @@ class TruncatedGeometric:
     min_users: int = 1
     name: str = "truncated geometric"
     counts_all_keys: bool = False
+    left_out: int = 0
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, Fraction):

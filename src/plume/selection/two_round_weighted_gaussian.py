@@ -27,7 +27,9 @@ class Round(WeightedGaussian):
         return Cost(f"selection, round {self.number}", mu=1 / self.novel.sigma, delta=self.novel.delta())
 
 
-def weighted_gaussian_round(number: int, max_keys_per_user: int, *, sigma: float, delta: float) -> Round:
+def weighted_gaussian_round(
+    number: int, max_keys_per_user: int, *, sigma: float, delta: float, min_users: int = 1
+) -> Round:
     """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta."""
     alone = weighted_gaussian_alone(max_keys_per_user, sigma=sigma, delta=delta)
-    return Round(max_keys_per_user, alone.noise, alone.threshold, number=number)
+    return Round(max_keys_per_user, alone.noise, alone.threshold, min_users=min_users, number=number)

@@ -27,14 +27,21 @@ class WeightedGaussian:
 
     A user with t keys gives floor(2**20 / sqrt t) to each, so that all their weights together have a Euclidean norm of at most 2**20.
 
-    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/weighted-gaussian.md.
+    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/weighted-gaussian.md. With `min_users` above 1 the
+    largest weights of a key are left out, one fewer than `min_users`, and keys that have no others are never kept.
     """
 
     max_keys_per_user: int
     noise: RoundedGaussian
     threshold: int
+    min_users: int = 1
     name: str = "weighted Gaussian"
     counts_all_keys: bool = True
+
+    @property
+    def left_out(self) -> int:
+        """What one user adds to the rest is at most their own weight, and nothing is left of keys with fewer users (algorithms 1.8)."""
+        return self.min_users - 1
 
     @property
     def cost(self) -> Cost:
@@ -50,7 +57,7 @@ class WeightedGaussian:
     @property
     def users_for_even_chance(self) -> float:
         """With how many users, each with as many keys as count, a key is kept half the time."""
-        return self.threshold / UNIT * math.sqrt(self.max_keys_per_user)
+        return self.threshold / UNIT * math.sqrt(self.max_keys_per_user) + self.left_out
 
     def weight(self, keys_of_user: Expression) -> Expression:
         """Spread one unit over the keys that count."""
@@ -58,7 +65,8 @@ class WeightedGaussian:
 
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Draw noise for every key, then compare."""
-        kept: NDArray[np.bool_] = weights + self.noise.sample(len(weights), entropy) >= self.threshold
+        noised = weights + self.noise.sample(len(weights), entropy)
+        kept: NDArray[np.bool_] = (noised >= self.threshold) & (weights > 0)
         return kept
 
     def facts(self) -> dict[str, str | float | int]:
@@ -69,11 +77,12 @@ class WeightedGaussian:
             "threshold": self.threshold / UNIT,
             "noise": self.noise.kind,
             "standard_deviation": self.noise.standard_deviation / UNIT,
+            "min_users": self.min_users,
         }
 
 
 def weighted_gaussian(
-    max_keys_per_user: int, *, sigma: float, others: float, epsilon: float, delta: float
+    max_keys_per_user: int, *, sigma: float, others: float, epsilon: float, delta: float, min_users: int = 1
 ) -> WeightedGaussian:
     """Choose the threshold for noise of `sigma` units, beside Gaussian measures of total mu `others`."""
     noise = noise_of(sigma)
@@ -83,10 +92,12 @@ def weighted_gaussian(
         epsilon=epsilon,
         delta=delta,
     )
-    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold))
+    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold), min_users=min_users)
 
 
-def weighted_gaussian_alone(max_keys_per_user: int, *, sigma: float, delta: float) -> WeightedGaussian:
+def weighted_gaussian_alone(
+    max_keys_per_user: int, *, sigma: float, delta: float, min_users: int = 1
+) -> WeightedGaussian:
     """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta.
 
     For releases in which other noise than Gaussian is drawn: what noise and threshold reveal is then added up.
@@ -95,7 +106,7 @@ def weighted_gaussian_alone(max_keys_per_user: int, *, sigma: float, delta: floa
     novel = threshold_alone(
         lambda threshold: novel_keys(float(noise.scale) / UNIT, threshold, max_keys_per_user), delta=delta
     )
-    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold))
+    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold), min_users=min_users)
 
 
 def noise_of(sigma: float) -> RoundedGaussian:

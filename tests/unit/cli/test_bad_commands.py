@@ -98,6 +98,7 @@ BAD: dict[str, tuple[list[str], dict[str, str], str]] = {
         "Directory 'absent' does not exist",
     ),
     "too little memory": (["rows.parquet"], {"--memory-limit": "plenty"}, "memory_limit = 'plenty'"),
+    "a level that is no probability": (["rows.parquet"], {"--intervals": "95"}, "level is 95"),
     "an output nowhere": (["rows.parquet"], {"--out": "absent/out.csv"}, "'absent/out.csv'"),
     "an output of an unknown kind": (["rows.parquet"], {"--out": "out.xlsx"}, "'out.xlsx'"),
 }

@@ -44,6 +44,11 @@ def test_json_is_an_array_of_rows(run: Invoke) -> None:
     assert all(isinstance(row["count"], int) for row in rows)
 
 
+def test_intervals_become_columns(run: Invoke) -> None:
+    rows = json.loads(run("--format", "json", "--intervals", "0.95").stdout)
+    assert all(row["count_low"] < row["count"] < row["count_high"] for row in rows)
+
+
 def test_a_table_escapes_what_could_command_the_terminal(run: Invoke) -> None:
     header, *rows = run("--format", "table").stdout.splitlines()
     assert header.split() == ["recipe", "count"]
@@ -60,6 +65,24 @@ def test_out_writes_the_rows_to_a_file_and_none_to_standard_output(
     assert f"3 rows written to {out}" in result.stderr
     assert read(out).column_names == ["recipe", "count"]
     assert read(out).num_rows == 3
+
+
+def test_a_report_is_a_page_beside_the_rows(run: Invoke, tmp_path: Path) -> None:
+    report = tmp_path / "popular.html"
+    result = run("--report", report)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 4)
+    assert f"report written to {report}" in result.stderr
+    assert report.read_text().startswith("<!doctype html>")
+
+
+def test_a_report_that_cannot_be_drawn_is_refused_before_anything_runs(
+    run: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("plume.cli.running.run")
+    monkeypatch.setattr("plume.report.chart.find_spec", lambda _: None)
+    result = run("--report", tmp_path / "popular.html")
+    assert result.exit_code == 2
+    assert "pip install 'plume-dp[report]'" in result.stderr
 
 
 def test_the_record_says_what_was_asked_and_spent(run: Invoke, tmp_path: Path) -> None:

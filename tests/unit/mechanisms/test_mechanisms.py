@@ -15,7 +15,7 @@ import plume
 from entropy import SeededEntropy
 from plume.errors import BoundError, RangeError
 from plume.mechanisms.grid import grid_between
-from plume.mechanisms.quantiles import LEAVES, LEVELS
+from plume.mechanisms.quantile_tree import LEAVES, LEVELS
 from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.pipelines.noisers import NoiseMeasures
 from plume.plan.expressions import (

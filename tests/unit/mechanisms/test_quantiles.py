@@ -10,7 +10,7 @@ from scipy import stats
 import plume
 from entropy import ConstantEntropy, SeededEntropy
 from plume.errors import BoundError, PlumeBug, RangeError
-from plume.mechanisms.quantiles import BRANCHES, LEAVES, LEVELS, walk
+from plume.mechanisms.quantile_tree import BRANCHES, LEAVES, LEVELS, walk
 from plume.mechanisms.tally import NoisyTally, Tally, tally_of
 from plume.noise.gaussian import RoundedGaussian
 

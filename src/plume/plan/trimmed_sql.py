@@ -1,0 +1,55 @@
+"""The one step that leaves the largest numbers of each group out, as SQL.
+
+Equal numbers are counted first, so that a key with all users is a few rows when it is sorted. All of it is by key, so rows are brought
+together once.
+"""
+
+from typing import TypeGuard
+
+from plume.errors import PlumeBug
+from plume.plan.dialect import DUCKDB, Target, identifier
+from plume.plan.expression_sql import print_aggregate, print_expression
+from plume.plan.expressions import Aggregate, Column, Sum, SumButLargest
+from plume.plan.nodes import Combine, Node
+
+
+def leaves_largest_out(step: Node) -> TypeGuard[Combine]:
+    """Tell whether a step has a total without the largest numbers."""
+    return isinstance(step, Combine) and any(isinstance(aggregate, SumButLargest) for _, aggregate in step.aggregates)
+
+
+def print_leaving_out(step: Combine, target: Target) -> str:
+    """Print a step of which one aggregate leaves the largest numbers out, and the others are sums."""
+    keys = ", ".join(identifier(key, target.dialect) for key in step.by)
+    columns = ",\n       ".join([keys, *(_print_outer(name, a, target) for name, a in step.aggregates)])
+    counted = f"sum(alike) OVER (PARTITION BY {keys} ORDER BY number DESC ROWS UNBOUNDED PRECEDING) AS counted"
+    return f"SELECT {columns}\nFROM (SELECT *, {counted}\n      FROM ({_print_alike(step, keys, target)}))\nGROUP BY {keys}"
+
+
+def _print_alike(step: Combine, keys: str, target: Target) -> str:
+    """Combine the rows of a key with equal numbers."""
+    (trimmed,) = (aggregate for _, aggregate in step.aggregates if isinstance(aggregate, SumButLargest))
+    sums = [
+        f", {print_aggregate(aggregate, target)} AS {identifier(name, target.dialect)}"
+        for name, aggregate in step.aggregates
+        if not isinstance(aggregate, SumButLargest)
+    ]
+    number = print_expression(trimmed.of, target)
+    source = identifier(step.source.name, target.dialect)
+    # Beside the GROUP BY the hint would add an exchange instead of replacing one.
+    gathered = source if target.dialect is DUCKDB else f"(SELECT /*+ REPARTITION({keys}) */ * FROM {source})"
+    columns = f"{keys}, {number} AS number, count(*) AS alike{''.join(sums)}"
+    return f"SELECT {columns}\n            FROM {gathered}\n            GROUP BY {keys}, {number}"
+
+
+def _print_outer(name: str, aggregate: Aggregate, target: Target) -> str:
+    named = identifier(name, target.dialect)
+    match aggregate:
+        case SumButLargest(_, left_out):
+            # Of the numbers that are alike, those that do not come among the first ones of their key.
+            others = f"alike - greatest(least({left_out} - (counted - alike), alike), 0)"
+            return f"sum(number * ({others})) AS {named}"
+        case Sum():
+            return f"{print_aggregate(Sum(Column(name)), target)} AS {named}"
+        case _:
+            raise PlumeBug(f"{type(aggregate).__name__} beside a total without the largest numbers")
