@@ -49,6 +49,7 @@ docs: setup
 
 test: check browser
 	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
+	$(MAKE) --jobs 2 test-spark test-spark-connect
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test-spark test-spark-connect: setup

@@ -130,6 +130,7 @@ def test_public_keys_of_another_type_are_refused(engine: Engine) -> None:
         answer(engine, asking(public_keys=["x"]), people(k=[1, 2, 3]))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", NAMES[::4])
 def test_a_hostile_name_is_only_a_name(engine: Engine, name: str) -> None:
     rows = pa.table({"person of it": list("abcde"), name: [1, 1, 2, 2, 9]})

@@ -37,11 +37,13 @@ def landmark_ratios(engine: Engine, pipeline: str) -> np.ndarray:
     return np.array([counts[f"landmark {number}"] / 2500 for number in range(20)])
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])
 def test_bounding_again_recovers_the_landmarks(engine: Engine, pipeline: str) -> None:
     assert np.abs(landmark_ratios(engine, pipeline) - 1).max() < 0.02
 
 
+@pytest.mark.large
 def test_bounding_once_loses_half_of_the_landmarks(engine: Engine) -> None:
     assert np.abs(landmark_ratios(engine, "runtime_optimized") - 0.5).max() < 0.1
 

@@ -143,6 +143,7 @@ def check(engine: Engine, pipeline: str, case: Asked, listed: Listed) -> None:
     assert states(exact, case) == expected_states(case, answer)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_measure_equals_the_reference(engine: Engine, kind: str) -> None:
     number = 200 if isinstance(engine, DuckDB) else 10

@@ -87,6 +87,7 @@ def without_noise(measure, engine: Engine) -> pa.Table:
     return exact_release(query, TABLE, engine=engine)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("measure", "sql", "within"), MEASURES, ids=[measure.name for measure, _, _ in MEASURES])
 def test_with_a_huge_budget_a_measure_is_the_exact_answer(engine: Engine, measure, sql: str, within: float) -> None:
     exact = exact_answers(f"CAST({sql} AS DOUBLE)")
@@ -95,6 +96,7 @@ def test_with_a_huge_budget_a_measure_is_the_exact_answer(engine: Engine, measur
     assert found[measure.name].to_pylist() == pytest.approx([value for _, value in exact], abs=within)
 
 
+@pytest.mark.large
 def test_with_a_huge_budget_quantiles_are_exact_to_the_width_of_a_leaf(engine: Engine) -> None:
     exact = exact_answers("unnest(quantile_cont(v, [0.1, 0.5, 0.95]))")
     found = released(plume.quantiles("v", [0.1, 0.5, 0.95], 0, 100, max_per_key=3), engine)
@@ -103,6 +105,7 @@ def test_with_a_huge_budget_quantiles_are_exact_to_the_width_of_a_leaf(engine: E
     assert answers == pytest.approx([value for _, value in exact], abs=0.3)
 
 
+@pytest.mark.large
 def test_where_noise_is_priced_next_to_nothing_and_drawn_as_nothing_extremes_are_near_the_ends(engine: Engine) -> None:
     measures = [plume.minimum("v", 0, 100, max_per_key=3), plume.maximum("v", 0, 100, max_per_key=3)]
     low, high = (without_noise(measure, engine)[measure.name].to_pylist() for measure in measures)
@@ -112,6 +115,7 @@ def test_where_noise_is_priced_next_to_nothing_and_drawn_as_nothing_extremes_are
         assert late - 0.1 <= high[number] <= last + 0.1
 
 
+@pytest.mark.large
 def test_with_a_huge_budget_a_histogram_is_exact(engine: Engine) -> None:
     edges = [0, 5, 20, 50, 60]
     inside = [f"count(*) FILTER (v >= {low} AND v < {high})" for low, high in pairwise(edges)]
@@ -119,6 +123,7 @@ def test_with_a_huge_budget_a_histogram_is_exact(engine: Engine) -> None:
     assert [tuple(row.values()) for row in found.to_pylist()] == exact_answers(", ".join(inside))
 
 
+@pytest.mark.large
 def test_with_a_huge_budget_a_vector_sum_is_exact(engine: Engine) -> None:
     found = released(plume.vector_sum(["v", "small"], 500), engine)
     exact = exact_answers("sum(v), CAST(sum(small) AS DOUBLE)")
@@ -127,6 +132,7 @@ def test_with_a_huge_budget_a_vector_sum_is_exact(engine: Engine) -> None:
         assert [row["v_vector_sum"], row["small_vector_sum"]] == pytest.approx(sums, abs=5)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("kind", ["median", "minimum", "maximum"])
 def test_quantiles_of_dates_are_dates(engine: Engine, kind: str) -> None:
     found = without_noise(getattr(plume, kind)("day", *SPAN, max_per_key=3), engine)[f"day_{kind}"]
@@ -136,6 +142,7 @@ def test_quantiles_of_dates_are_dates(engine: Engine, kind: str) -> None:
         assert abs(day - exact) <= timedelta(days=1)
 
 
+@pytest.mark.large
 def test_the_mean_of_dates_is_a_date(engine: Engine) -> None:
     found = released(plume.mean("day", *SPAN, max_per_key=3), engine)["day_mean"]
     exact = [moment for _, moment in exact_answers("avg(day)")]
@@ -146,6 +153,7 @@ def test_the_mean_of_dates_is_a_date(engine: Engine) -> None:
     )
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("column", "bounds"), [("moment", MOMENTS), ("day", MOMENTS)])
 def test_the_mean_between_moments_is_a_moment(engine: Engine, column: str, bounds: tuple[datetime, datetime]) -> None:
     found = released(plume.mean(column, *bounds, max_per_key=3), engine)[f"{column}_mean"]

@@ -43,8 +43,8 @@ QUERY = plume.Query(
 WEIGHTED = replace(QUERY, selection="weighted_gaussian", composition="tight")
 TWO_ROUNDS = replace(QUERY, selection="two_round_weighted_gaussian", composition="tight")
 CLIPPED = replace(WEIGHTED, max_keys_per_user=1)
-LARGE = pytest.mark.large
-PIPELINES = [pytest.param("naive", marks=LARGE), pytest.param("runtime_optimized", marks=LARGE), "plume"]
+PIPELINES = ["naive", "runtime_optimized", "plume"]
+pytestmark = pytest.mark.large
 
 
 def rows_of_pair(pair: int, random: np.random.Generator) -> list[tuple[str, str, float | None, float | None]]:
@@ -174,7 +174,7 @@ def changes_of(part: CalibratedPart, before: pa.Table, after: pa.Table) -> dict[
     return changed
 
 
-@pytest.mark.parametrize("pipeline", [pytest.param("naive", marks=LARGE), "plume"])
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
 def test_clipped_measures_change_by_no_more_than_the_norm_that_gaussian_noise_pays_for(
     engine: Engine, pipeline: str
 ) -> None:
@@ -208,7 +208,7 @@ def test_measures_change_at_no_more_keys_than_the_limit_and_by_no_more_than_thei
         assert 0.999 * part.part.squared < max(sum(x**2 for x in change) for change in sizes) <= part.part.squared
 
 
-@pytest.mark.parametrize("pipeline", [pytest.param("naive", marks=LARGE), "plume"])
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
 def test_every_selected_key_has_a_row_and_no_other_key_has(engine: Engine, pipeline: str) -> None:
     found = exact_step(
         QUERY, WITHOUT, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}

@@ -161,10 +161,12 @@ class Mean:
         return total if count <= self.limit else int(Fraction(total * self.limit, count))
 
     def release(self, total: Total) -> list[Any]:
-        return [min(max(self.middle + self.mean(total) * self.step, self.low), self.high)]
+        return [self.middle + self.distance(total)]
 
-    def mean(self, total: Total) -> float:
-        return total["total"] / max(total["values"], 1)
+    def distance(self, total: Total) -> float:
+        """The mean from the middle of the bounds, and within them."""
+        found = total["total"] / max(total["values"], 1) * self.step
+        return min(max(found, self.low - self.middle), self.high - self.middle)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,8 @@ class Variance(Mean):
 
     def release(self, total: Total) -> list[Any]:
         square = total["squares"] * 2**self.bits / max(total["values"], 1) + self.centre
-        return [min(max(square - self.mean(total) ** 2, 0) * self.step**2, ((self.high - self.low) / 2) ** 2)]
+        found = square * self.step**2 - self.distance(total) ** 2
+        return [min(max(found, 0), ((self.high - self.low) / 2) ** 2)]
 
 
 @dataclass(frozen=True)

@@ -142,10 +142,15 @@ class SparkRun:
                 "the store holds keys of flat types only; leave lookup = 'store' out, and the keys are joined."
             )
         with_store = store is not None and flat
-        chosen = choose_lookup(self._written[selected], with_store=with_store) if wanted == AUTO else Lookup(wanted)
+        chosen = choose_lookup(self._number(selected), with_store=with_store) if wanted == AUTO else Lookup(wanted)
         if chosen is Lookup.STORE and store is not None:
             self._load(selected, store)
         return chosen
+
+    def _number(self, selected: str) -> int:
+        """Say how many keys are selected; those of several rounds are counted."""
+        written = self._written.get(selected)
+        return withheld(selected, lambda: self._session.table(selected).count()) if written is None else written
 
     def _load(self, selected: str, store: str) -> None:
         """Write selected keys to the store, and give Spark the function that asks for them."""
@@ -229,7 +234,7 @@ def _own_session(caller: Any) -> Any:
 
 def _leave(session: Any) -> None:
     """Give up a session on Spark Connect: one left open asks its server once more when Python ends, and waits if that has gone."""
-    if hasattr(session, "client"):  # classic sessions have nothing to give up
+    if not hasattr(session, "_jvm"):  # classic sessions have nothing to give up
         session.client.release_session()
         session.client.close()
 

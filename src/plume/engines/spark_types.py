@@ -54,6 +54,9 @@ def in_sql(found: Any) -> str:
             return f"ARRAY<{in_sql(found.elementType)}>"
         case "map":
             return f"MAP<{in_sql(found.keyType)}, {in_sql(found.valueType)}>"
+        case "timestamp":
+            # Its short name means moments without a time zone in the session of a run.
+            return "TIMESTAMP_LTZ"
         case _:
             return str(found.simpleString()).upper()
 
