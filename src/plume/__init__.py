@@ -27,11 +27,13 @@ if TYPE_CHECKING:
     from plume.query import Query
     from plume.release import Release
     from plume.running import explain, run
+    from plume.tuning.expectation import Expectation, expect
 
 __all__ = [
     "Audit",
     "Budget",
     "DuckDB",
+    "Expectation",
     "Explanation",
     "Ledger",
     "PlumeError",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "audit",
     "count",
+    "expect",
     "explain",
     "histogram",
     "maximum",
@@ -60,6 +63,7 @@ _HOMES = {
     "Audit": "plume.auditing.audit",
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
+    "Expectation": "plume.tuning.expectation",
     "Explanation": "plume.explanation",
     "Ledger": "plume.ledger.ledger",
     "PlumeError": "plume.errors",
@@ -68,6 +72,7 @@ _HOMES = {
     "Spark": "plume.engines.spark",
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
+    "expect": "plume.tuning.expectation",
     "explain": "plume.running",
     "histogram": "plume.mechanisms.histogram",
     "maximum": "plume.mechanisms.quantiles",

@@ -1,12 +1,10 @@
 """What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
 
 import json
-import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pyarrow.parquet
 
 from plume.errors import OutputError, UsageError, printable
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.noise.noise import half_width
 from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.cost import Spent
 from plume.version import __version__
@@ -80,10 +77,7 @@ class Release:
         refuse_intervals(level, self.rows.column_names)
         rows = self.rows
         for name, part in self._plain_columns():
-            width = half_width(part.noise, level)
-            spread = (
-                _whole(width * part.unit) if part.rounded else width if part.unit == 1 else width * float(part.unit)
-            )
+            spread = part.half_width(level)
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)
@@ -183,11 +177,6 @@ def refuse_intervals(level: float, columns: Sequence[str]) -> None:
     for name in columns:
         if {f"{name}_low", f"{name}_high"} & names:
             raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
-
-
-def _whole(width: Fraction) -> int:
-    """Widen to a whole number, for what was rounded to one after the noise."""
-    return math.ceil(width + Fraction(1, 2))
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:

@@ -24,14 +24,26 @@ def test_a_public_name_is_in_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "described", [plume.Query, plume.Budget, plume.DuckDB, plume.Release, plume.Explanation, plume.Ledger, plume.Audit]
+    "described",
+    [
+        plume.Query,
+        plume.Budget,
+        plume.DuckDB,
+        plume.Release,
+        plume.Explanation,
+        plume.Ledger,
+        plume.Audit,
+        plume.Expectation,
+    ],
 )
 def test_every_member_is_in_the_reference(described: type) -> None:
     members = [member for member in public_members(described) if member != "open"]
     assert [member for member in members if not re.search(rf"\b{member}\b", REFERENCE)] == []
 
 
-@pytest.mark.parametrize("function", [plume.run, plume.explain, plume.audit, plume.count, plume.sum, plume.users])
+@pytest.mark.parametrize(
+    "function", [plume.run, plume.explain, plume.expect, plume.audit, plume.count, plume.sum, plume.users]
+)
 def test_every_argument_is_in_the_reference(function: object) -> None:
     arguments = inspect.signature(function).parameters
     assert [argument for argument in arguments if not re.search(rf"\b{argument}\b", REFERENCE)] == []

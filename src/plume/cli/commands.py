@@ -59,6 +59,53 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
 @click.command()
 @query_options
 @click.option(
+    "--limit",
+    "limits",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Try this --max-keys-per-user as well; repeatable.",
+)
+@click.option(
+    "--at-epsilon",
+    "epsilons",
+    type=float,
+    multiple=True,
+    metavar="NUMBER",
+    help="Try this --epsilon as well; repeatable.",
+)
+@click.option(
+    "--users-per-key",
+    "users",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Tell the chance of keys with so many users; repeatable.",
+)
+@click.option(
+    "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
+)
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How it looks.",
+)
+def expect(**options: Any) -> None:
+    """Say what error to expect, and how many users a key needs.
+
+    Touches no data and spends nothing.
+    """
+    from plume.cli.expecting import print_expectation  # noqa: PLC0415 - imports engines
+
+    print_expectation(options)
+
+
+@click.command()
+@query_options
+@click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to a .json or .txt file."
 )
 @force_option

@@ -80,12 +80,13 @@ def _print_pieces(pieces: Iterable[bytes]) -> None:
 
 
 def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:
-    yield _to_csv(rows.slice(0, 0), header=True)
+    yield to_csv(rows.slice(0, 0), header=True)
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield _to_csv(batch, header=False)
+        yield to_csv(batch, header=False)
 
 
-def _to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
+def to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
+    """Give rows as CSV, in bytes that are the same whatever the locale."""
     sink = pa.BufferOutputStream()
     try:
         pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header))

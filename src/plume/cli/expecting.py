@@ -1,0 +1,28 @@
+"""`plume expect`: options in, what to expect out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from plume.cli.asking import make_query
+from plume.cli.output import to_csv
+from plume.tuning.expectation import USUAL_USERS, expect
+
+
+def print_expectation(options: Mapping[str, Any]) -> None:
+    """Print what to expect of a query: what people read, or what programs do."""
+    expectation = expect(
+        make_query(options),
+        limits=options["limits"],
+        epsilons=options["epsilons"],
+        users=options["users"] or USUAL_USERS,
+        keys_of_user=options["keys_of_user"],
+    )
+    match options["layout"]:
+        case "csv":
+            click.echo(to_csv(expectation.to_arrow(), header=True), nl=False)
+        case "json":
+            click.echo(expectation.to_json())
+        case _:
+            click.echo(str(expectation))
