@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from plume.release import Release
     from plume.running import explain, run
     from plume.tuning.expectation import Expectation, expect
+    from plume.tuning.tuning import NotPrivateTuning, tune
 
 __all__ = [
     "Audit",
@@ -36,6 +37,7 @@ __all__ = [
     "Expectation",
     "Explanation",
     "Ledger",
+    "NotPrivateTuning",
     "PlumeError",
     "Query",
     "Release",
@@ -54,6 +56,7 @@ __all__ = [
     "run",
     "stddev",
     "sum",
+    "tune",
     "users",
     "variance",
     "vector_sum",
@@ -66,6 +69,7 @@ _HOMES = {
     "Expectation": "plume.tuning.expectation",
     "Explanation": "plume.explanation",
     "Ledger": "plume.ledger.ledger",
+    "NotPrivateTuning": "plume.tuning.tuning",
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
@@ -83,6 +87,7 @@ _HOMES = {
     "run": "plume.running",
     "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
+    "tune": "plume.tuning.tuning",
     "users": "plume.mechanisms.users",
     "variance": "plume.mechanisms.variance",
     "vector_sum": "plume.mechanisms.vector_sum",

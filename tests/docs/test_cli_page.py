@@ -28,8 +28,10 @@ def options(command: str) -> Iterator[str]:
 
 
 def told(command: str) -> str:
-    """What the page says about a command; `explain`, `expect` and `audit` refer to what `run` says, `audit` also about DuckDB."""
-    asking = SECTIONS["run"].partition("Where results go")[0] if command in ("explain", "expect", "audit") else ""
+    """What the page says about a command; `explain`, `expect`, `tune` and `audit` refer to what `run` says, `audit` also about DuckDB."""
+    asking = (
+        SECTIONS["run"].partition("Where results go")[0] if command in ("explain", "expect", "tune", "audit") else ""
+    )
     engine = SECTIONS["run"].partition("How DuckDB works")[2] if command == "audit" else ""
     return SECTIONS[command] + asking + engine
 

@@ -34,6 +34,7 @@ def test_a_public_name_is_in_the_reference(name: str) -> None:
         plume.Ledger,
         plume.Audit,
         plume.Expectation,
+        plume.NotPrivateTuning,
     ],
 )
 def test_every_member_is_in_the_reference(described: type) -> None:
@@ -42,7 +43,7 @@ def test_every_member_is_in_the_reference(described: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [plume.run, plume.explain, plume.expect, plume.audit, plume.count, plume.sum, plume.users]
+    "function", [plume.run, plume.explain, plume.expect, plume.tune, plume.audit, plume.count, plume.sum, plume.users]
 )
 def test_every_argument_is_in_the_reference(function: object) -> None:
     arguments = inspect.signature(function).parameters

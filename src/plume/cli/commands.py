@@ -6,8 +6,11 @@ from typing import Any
 import click
 
 from plume.cli.options import (
+    SELECTIONS,
     engine_options,
     force_option,
+    grid_options,
+    layout_option,
     ledger_options,
     output_options,
     pipeline_option,
@@ -58,22 +61,7 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
 
 @click.command()
 @query_options
-@click.option(
-    "--limit",
-    "limits",
-    type=int,
-    multiple=True,
-    metavar="N",
-    help="Try this --max-keys-per-user as well; repeatable.",
-)
-@click.option(
-    "--at-epsilon",
-    "epsilons",
-    type=float,
-    multiple=True,
-    metavar="NUMBER",
-    help="Try this --epsilon as well; repeatable.",
-)
+@grid_options
 @click.option(
     "--users-per-key",
     "users",
@@ -85,14 +73,7 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
 @click.option(
     "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
 )
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
-    show_default=True,
-    help="How it looks.",
-)
+@layout_option
 def expect(**options: Any) -> None:
     """Say what error to expect, and how many users a key needs.
 
@@ -101,6 +82,43 @@ def expect(**options: Any) -> None:
     from plume.cli.expecting import print_expectation  # noqa: PLC0415 - imports engines
 
     print_expectation(options)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@query_options
+@grid_options
+@click.option(
+    "--at-selection",
+    "selections",
+    type=click.Choice(SELECTIONS),
+    multiple=True,
+    help="Try this --selection as well; repeatable.",
+)
+@click.option(
+    "--at-measure",
+    "at_measures",
+    multiple=True,
+    metavar="MEASURE",
+    help="Try a measure with other bounds as well, such as 'count(5)'; repeatable.",
+)
+@layout_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a .csv or .json file, whose name gets the words NOT-PRIVATE.",
+)
+@force_option
+@quiet_option
+def tune(**options: Any) -> None:
+    """NOT PRIVATE: try limits and bounds on exact data.
+
+    For people who may look at the data. Estimates errors and losses over a grid; draws no noise and releases nothing.
+    """
+    from plume.cli.tuning import tune_query  # noqa: PLC0415 - imports engines
+
+    tune_query(options)
 
 
 @click.command()

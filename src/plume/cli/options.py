@@ -12,6 +12,14 @@ Command = Callable[..., None]
 Option = Callable[[Command], Command]
 
 _FILE = click.Path(path_type=Path)
+SELECTIONS = (
+    "auto",
+    "laplace_threshold",
+    "truncated_geometric",
+    "gaussian_threshold",
+    "weighted_gaussian",
+    "two_round_weighted_gaussian",
+)
 
 
 def _together(*options: Option) -> Option:
@@ -43,16 +51,7 @@ query_options = _together(
     click.option("--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."),
     click.option(
         "--selection",
-        type=click.Choice(
-            [
-                "auto",
-                "laplace_threshold",
-                "truncated_geometric",
-                "gaussian_threshold",
-                "weighted_gaussian",
-                "two_round_weighted_gaussian",
-            ]
-        ),
+        type=click.Choice(SELECTIONS),
         default="auto",
         show_default=True,
         help="How keys are chosen.",
@@ -135,6 +134,33 @@ output_options = _together(
         help="How rows look on standard output: table on a terminal, else csv.",
     ),
     force_option,
+)
+
+grid_options = _together(
+    click.option(
+        "--limit",
+        "limits",
+        type=int,
+        multiple=True,
+        metavar="N",
+        help="Try this --max-keys-per-user as well; repeatable.",
+    ),
+    click.option(
+        "--at-epsilon",
+        "epsilons",
+        type=float,
+        multiple=True,
+        metavar="NUMBER",
+        help="Try this --epsilon as well; repeatable.",
+    ),
+)
+layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How it looks on standard output.",
 )
 
 ledger_options = _together(
