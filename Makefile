@@ -6,12 +6,13 @@ ENGINE ?= duckdb
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo check test test-spark test-spark-connect test-slow bench bench-measures clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench bench-measures clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
 	@echo "make test    checks and all tests but the slow ones"
 	@echo "make check   format, lint, types, contracts"
+	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
 
 $(VENV)/ready: pyproject.toml
@@ -36,7 +37,17 @@ check: setup
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-test: check
+# Reports are tested in a real Chromium: one that is there, Debian's, or the one that Playwright fetches. Without one tests fail.
+browser: setup
+	@$(VENV)/bin/python tests/browsers.py || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } || \
+	  $(VENV)/bin/playwright install chromium
+
+docs: setup
+	$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs . build/docs
+	@echo "build/docs/index.html"
+
+test: check browser
 	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
@@ -55,4 +66,4 @@ bench-measures: setup
 	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
 
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) build

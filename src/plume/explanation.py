@@ -13,6 +13,7 @@ from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
+from plume.plan.picture import draw
 from plume.privacy.cost import Cost, Spent, adds_up, recompose, spend
 
 _DIGITS = 4
@@ -104,17 +105,28 @@ class Explanation:
         }
 
     def __str__(self) -> str:
-        sections = {
+        sections = self._sections() | {"steps": explain_steps(self.plan).splitlines()}
+        return "\n".join([self._head, *(_section(title, lines) for title, lines in sections.items())])
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, with a picture of the plan."""
+        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+
+        return render("explanation.html", head=self._head, sections=self._sections(), picture=draw(self.plan))
+
+    @property
+    def _head(self) -> str:
+        return f"{self.pipeline}: {self.shuffles} shuffles"
+
+    def _sections(self) -> dict[str, list[str]]:
+        return {
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
-            "spends": _spending(costs(self.plan)),
+            "spends": [f"{part}: {price}" for part, price in prices(self)],
             "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
-            "selection": [_choosing(facts) for facts in self.selection] or [_PUBLIC],
+            "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
-            "steps": explain_steps(self.plan).splitlines(),
         }
-        head = f"{self.pipeline}: {self.shuffles} shuffles"
-        return "\n".join([head, *(_section(title, lines) for title, lines in sections.items())])
 
     def __repr__(self) -> str:
         return str(self)
@@ -136,12 +148,17 @@ def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
     spent, user = explanation.spent, explanation.asked.query.user
     return (
-        f"({_at_most(spent.epsilon)}, {_at_most(spent.delta)})-differential privacy for every {user}: "
+        f"({at_most(spent.epsilon)}, {at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
 
 
-def _at_most(spent: float) -> str:
+def choices(explanation: Explanation) -> list[str]:
+    """Say how keys are chosen, in a sentence for each round."""
+    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
+
+
+def at_most(spent: float) -> str:
     """Round up, from the digits the caller would write: a guarantee must not sound better than it is."""
     written = Decimal(repr(spent))
     return f"{float(Context(prec=_DIGITS, rounding=ROUND_CEILING).plus(written)):.{_DIGITS}g}"
@@ -160,9 +177,10 @@ def _recorded(cost: Cost) -> dict[str, str | float]:
     return {"part": cost.what} | ({"mu": cost.mu} if cost.mu else counted) | {"delta": cost.shown_alone}
 
 
-def _spending(costs: tuple[Cost, ...]) -> list[str]:
+def prices(explanation: Explanation) -> list[tuple[str, str]]:
     """Say what each part spends: epsilons as a whole where they add up, else by key, since their sum is not what is spent."""
-    return [_priced(cost, by_key=not adds_up(costs)) for cost in costs]
+    spending = costs(explanation.plan)
+    return [(cost.what, _priced(cost, by_key=not adds_up(spending))) for cost in spending]
 
 
 def _priced(cost: Cost, *, by_key: bool) -> str:
@@ -172,7 +190,7 @@ def _priced(cost: Cost, *, by_key: bool) -> str:
         priced = f"epsilon {float(cost.epsilon / cost.coordinates):.4g} for each of {cost.coordinates} keys"
     else:
         priced = f"epsilon {float(cost.epsilon):.4g}"
-    return f"{cost.what}: {priced}" + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
+    return priced + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
 
 
 def _choosing(facts: dict[str, str | float | int]) -> str:

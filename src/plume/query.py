@@ -119,6 +119,13 @@ class Query:
         found = (self.condition, *(measure.condition for measure in self.measures))
         return tuple(condition for condition in found if condition is not None)
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+        from plume.report.settings import settings  # noqa: PLC0415 - the same
+
+        return render("query.html", settings=settings(self))
+
 
 def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)

@@ -76,11 +76,15 @@ class Release:
         """
         refuse_intervals(level, self.rows.column_names)
         rows = self.rows
-        for name, part in self._plain_columns():
-            spread = part.half_width(level)
+        for name, spread in self.widths(level).items():
             rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
             rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
         return replace(self, rows=rows)
+
+    def widths(self, level: float) -> dict[str, int | float]:
+        """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
+        _refuse_bad_level(level)
+        return {name: part.half_width(level) for name, part in self._plain_columns()}
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
         """The released columns that are one part with its noise, and that part."""
@@ -154,6 +158,22 @@ class Release:
         """
         write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
 
+    def report(self, path: str | Path) -> None:
+        """Write a page to look at: values, guarantee, what was spent, the plan. It is one file that needs nothing else.
+
+        Needs `plume-dp[report]`, for the charts. The file appears whole or not at all.
+        """
+        from plume.report.page import make_page  # noqa: PLC0415 - slow to import, and an extra
+
+        page = make_page(self).encode()
+        write_whole(Path(path), lambda file: file.write(page))
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the first rows, the guarantee and the noise."""
+        from plume.report.page import make_summary  # noqa: PLC0415 - for notebooks only
+
+        return make_summary(self, limit=_SHOWN_ROWS)
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
 
@@ -171,12 +191,16 @@ class Release:
 
 def refuse_intervals(level: float, columns: Sequence[str]) -> None:
     """Refuse a level that is no probability, and columns whose names intervals would take."""
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+    _refuse_bad_level(level)
     names = set(columns)
     for name in columns:
         if {f"{name}_low", f"{name}_high"} & names:
             raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
+
+
+def _refuse_bad_level(level: float) -> None:
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:

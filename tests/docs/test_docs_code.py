@@ -1,21 +1,34 @@
 """Every page keeps its word: code runs, links lead somewhere, and files that are named are there."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
+from click.testing import CliRunner
 
-from docs.pages import PAGES, README, ROOT, alike, python_blocks, run_page
+from docs.pages import PAGES, README, ROOT, alike, blocks, python_blocks, run_page
+from plume.cli.main import main
+from plume.synthetic import recipe_searches
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`")
 NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
 IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
 
+GUIDES = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
+
 
 def name(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+def commands(page: Path) -> list[str]:
+    """Find the commands of Plume in a page, each on one line."""
+    shown = (block.code.replace("\\\n", " ") for block in blocks(page) if block.info == "sh")
+    return [line for code in shown for line in code.splitlines() if line.startswith("plume ")]
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
@@ -39,6 +52,15 @@ def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
             assert alike(shown.block.code, shown.printed, within=shown.within)
         else:
             assert shown.block.code == shown.printed
+
+
+@pytest.mark.parametrize("page", [page for page in GUIDES if commands(page)], ids=name)
+def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pyarrow.parquet.write_table(recipe_searches(200, seed=1), "searches.parquet")
+    for command in commands(page):
+        result = CliRunner().invoke(main, shlex.split(command)[1:])
+        assert (command, result.exit_code) == (command, 0)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

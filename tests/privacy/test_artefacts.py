@@ -44,8 +44,9 @@ def artefacts(rows: pa.Table, folder: Path) -> list[bytes]:
     release = run_with(ConstantEntropy(), QUERY, rows, engine=ENGINE, pipeline="plume", on_step=say_nothing)
     release.write_csv(folder / "release.csv")
     release.write_parquet(folder / "release.parquet")
-    files = [(folder / name).read_bytes() for name in ("release.csv", "release.parquet")]
-    return [*files, str(release).encode(), release.to_json().encode()]
+    release.report(folder / "release.html")
+    files = [(folder / name).read_bytes() for name in ("release.csv", "release.parquet", "release.html")]
+    return [*files, str(release).encode(), release.to_json().encode(), release._repr_html_().encode()]
 
 
 @pytest.mark.parametrize("kind", OTHERS)

@@ -249,7 +249,10 @@ def quiet_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def told(release: plume.Release, folder: Path) -> Iterator[bytes]:
     """Everything that a release says."""
-    yield from (text.encode() for text in (str(release), repr(release), release.to_json(), str(release.to_arrow())))
+    yield from (
+        text.encode()
+        for text in (str(release), repr(release), release._repr_html_(), release.to_json(), str(release.to_arrow()))
+    )
     yield str(release.to_pandas()).encode()
     for column in release.to_arrow().columns:
         yield from (bytes(buffer) for chunk in column.chunks for buffer in chunk.buffers() if buffer)

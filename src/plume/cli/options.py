@@ -127,6 +127,7 @@ output_options = _together(
     ),
     click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet or .csv file."),
     click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
+    click.option("--report", type=_FILE, metavar="FILE", help="Write a page to look at to a .html file."),
     click.option(
         "--format",
         "layout",

@@ -19,6 +19,7 @@ from plume.release import Release, harmless, show, write_whole
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
+REPORT_ENDINGS = (".html",)
 _TABLE_ROWS = 40
 _ROWS_AT_ONCE = 2**16
 

@@ -6,6 +6,7 @@ from typing import Any
 from plume.cli.asking import find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
+    REPORT_ENDINGS,
     ROWS_ENDINGS,
     check_target,
     print_rows,
@@ -17,6 +18,7 @@ from plume.cli.progress import show_stages
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.release import Release, refuse_intervals
+from plume.report.chart import refuse_without_charts
 from plume.running import run
 
 
@@ -51,14 +53,16 @@ def _check_targets(options: Mapping[str, Any]) -> None:
     """Find out now what would be found out when the budget is already spent."""
     if options["out"] is not None and options["layout"] is not None:
         raise UsageError("--format is for standard output; with --out the file's ending says what to write.")
-    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS)):
+    if options["report"] is not None:
+        refuse_without_charts()
+    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS), ("report", REPORT_ENDINGS)):
         if options[name] is not None:
             check_target(options[name], endings, force=options["force"])
             refuse_input_as_target(options["files"], options[name])
 
 
 def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
-    out, record = options["out"], options["record"]
+    out, record, report = options["out"], options["record"], options["report"]
     if record is not None:
         write_record(release, record)
     if out is None:
@@ -66,3 +70,6 @@ def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
     else:
         write_rows(release, out)
         say(f"{len(release)} rows written to {out}")
+    if report is not None:
+        release.report(report)
+        say(f"report written to {report}")

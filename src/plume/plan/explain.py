@@ -30,14 +30,15 @@ def _reads(step: Node) -> str:
 def _remarks(step: Node, shared: frozenset[str]) -> str:
     shuffled = shuffled_by(step)
     remarks = [
-        _doing(step),
+        doing(step),
         f"SHUFFLE by {', '.join(shuffled)}" if shuffled else "",
         "read twice" if step.name in shared else "",
     ]
     return "; ".join(remark for remark in remarks if remark)
 
 
-def _doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
+def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
+    """Say in a few words what a step does with its rows."""
     match step:
         case Combine():
             return f"by {', '.join(step.by)}"

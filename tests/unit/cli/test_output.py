@@ -96,10 +96,10 @@ def test_force_replaces_a_file(run: Invoke, tmp_path: Path) -> None:
     assert out.read_text().startswith('"recipe","count"\n')
 
 
-@pytest.mark.parametrize("option", ["--out", "--record"])
+@pytest.mark.parametrize("option", ["--out", "--record", "--report"])
 def test_data_are_never_replaced_even_by_force(run: Invoke, searches: Path, option: str) -> None:
     before = searches.read_bytes()
-    named_so = searches.with_suffix(".json" if option == "--record" else ".parquet")
+    named_so = searches.with_suffix({"--record": ".json", "--report": ".html"}.get(option, ".parquet"))
     if named_so != searches:
         named_so.hardlink_to(searches)
     result = run(option, named_so, "--force")
@@ -116,6 +116,7 @@ def test_data_are_never_replaced_even_by_force(run: Invoke, searches: Path, opti
         ("--out", "folder.csv", "is a folder"),
         ("--record", "record.txt", "does not end in .json"),
         ("--record", "record.json", "exists"),
+        ("--report", "report.htm", "does not end in .html"),
     ],
 )
 def test_a_target_is_checked_before_anything_runs(

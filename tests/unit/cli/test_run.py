@@ -67,6 +67,24 @@ def test_out_writes_the_rows_to_a_file_and_none_to_standard_output(
     assert read(out).num_rows == 3
 
 
+def test_a_report_is_a_page_beside_the_rows(run: Invoke, tmp_path: Path) -> None:
+    report = tmp_path / "popular.html"
+    result = run("--report", report)
+    assert (result.exit_code, len(result.stdout.splitlines())) == (0, 4)
+    assert f"report written to {report}" in result.stderr
+    assert report.read_text().startswith("<!doctype html>")
+
+
+def test_a_report_that_cannot_be_drawn_is_refused_before_anything_runs(
+    run: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("plume.cli.running.run")
+    monkeypatch.setattr("plume.report.chart.find_spec", lambda _: None)
+    result = run("--report", tmp_path / "popular.html")
+    assert result.exit_code == 2
+    assert "pip install 'plume-dp[report]'" in result.stderr
+
+
 def test_the_record_says_what_was_asked_and_spent(run: Invoke, tmp_path: Path) -> None:
     record = tmp_path / "popular.json"
     assert run("--record", record).exit_code == 0

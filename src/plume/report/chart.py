@@ -1,0 +1,128 @@
+"""Bars with error bars, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script to draw them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from plume.errors import OutputError, UsageError
+
+_SVG = "{http://www.w3.org/2000/svg}"
+# The room for the longest numbers.
+_RIGHT = 76
+# All that a bar chart is made of. What is not here, scripts, links and styles among it, does not reach a page.
+_ELEMENTS = frozenset({"svg", "g", "path", "line", "text"})
+_ATTRIBUTES = frozenset(
+    {"aria-hidden", "aria-label", "class", "d", "display", "fill", "font-size", "height", "opacity", "role", "stroke"}
+    | {"stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
+)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A released value, how far noise may have moved it, and what stands beside it."""
+
+    place: int
+    label: str
+    value: float
+    low: float
+    high: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a chart makes use of the room there is."""
+
+    name: str
+    width: int
+    """Of the bars alone."""
+    left: int
+    """The room for what stands left of them; fonts differ from machine to machine, so it is more than what Vega measures."""
+    step: int
+    label: Mapping[str, Any]
+    """How a bar's name is set: left of it, or above it where there is no room at its side."""
+    shift: int
+    """How far bars and all that belongs to them lie below the middle of their step."""
+
+
+WIDE = Layout("wide", 670, 210, 27, {"align": "right", "dx": -10, "limit": 170}, shift=0)
+NARROW = Layout("narrow", 262, 6, 42, {"align": "left", "dy": -10, "limit": 270}, shift=8)
+
+
+def refuse_without_charts() -> None:
+    """Raise UsageError if nothing can be drawn here; to be asked before a budget is spent."""
+    if find_spec("vl_convert") is None:
+        raise UsageError("a report needs vl-convert to draw its charts; pip install 'plume-dp[report]'.")
+
+
+def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
+    """Draw bars as SVG to stand inside a page; colours and fonts are the page's."""
+    refuse_without_charts()
+    import vl_convert  # noqa: PLC0415 - an extra
+
+    drawn = None
+    with suppress(ValueError):  # its words quote the page; the sentence below does not
+        drawn = vl_convert.vegalite_to_svg(_specification(bars, layout))
+    if drawn is None:
+        raise OutputError("the chart of the report could not be drawn; the rows are not affected.")
+    # The text was written by vl_convert, which escapes; parsing it again lets through only what is known to be harmless.
+    return ET.tostring(_harmless(ET.fromstring(drawn)), encoding="unicode")  # noqa: S314
+
+
+def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
+    place = {"field": "place", "type": "ordinal", "sort": None, "axis": None}
+    value = {"type": "quantitative", "title": None, "axis": {"tickCount": layout.width // 80, "format": ",~r"}}
+    beside = {"type": "text", "baseline": "middle", "aria": False}
+    shifted = {"yOffset": layout.shift}
+    layers = [
+        {
+            "mark": {"type": "bar", "height": 14, **shifted},
+            "encoding": {"x": {"field": "value", **value}, "description": {"field": "said", "type": "nominal"}},
+        },
+        {
+            "transform": [{"filter": "datum.low < datum.high"}],
+            "mark": {"type": "errorbar", "ticks": {"size": 8, **shifted}, "rule": shifted},
+            "encoding": {"x": {"field": "low", "type": "quantitative"}, "x2": {"field": "high"}},
+        },
+        {
+            "mark": beside | {"fontSize": 13, **layout.label},
+            "encoding": {"x": {"value": 0}, "text": {"field": "label", "type": "nominal"}},
+        },
+        {
+            "mark": beside | {"fontSize": 12, "align": "left", "dx": 7, **shifted},
+            "encoding": {"x": {"field": "end", **value}, "text": {"field": "text", "type": "nominal"}},
+        },
+    ]
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": layout.width,
+        "height": {"step": layout.step},
+        "autosize": "none",
+        "padding": {"left": layout.left, "right": _RIGHT, "top": 4, "bottom": 28},
+        "config": {
+            "view": {"stroke": None},
+            "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "labelPadding": 6, "labelFlush": False},
+        },
+        "data": {"values": [_row(bar) for bar in bars]},
+        "encoding": {"y": place},
+        "layer": layers,
+    }
+
+
+def _row(bar: Bar) -> dict[str, Any]:
+    return asdict(bar) | {"end": max(bar.high, 0), "said": f"{bar.label}: {bar.text}"}
+
+
+def _harmless(element: ET.Element) -> ET.Element:
+    """Copy an element with what is known and nothing else; a bar also tells its name and value to whoever points at it."""
+    attributes = {name: value for name, value in element.attrib.items() if name in _ATTRIBUTES}
+    copy = ET.Element(element.tag.removeprefix(_SVG), attributes)
+    copy.text = element.text
+    children = (child for child in element if child.tag.removeprefix(_SVG) in _ELEMENTS)
+    copy.extend(_harmless(child) for child in children)
+    if copy.tag == "path" and "aria-label" in attributes:
+        ET.SubElement(copy, "title").text = attributes["aria-label"]
+    return copy

@@ -1,0 +1,194 @@
+"""A release as one page that needs nothing else: what was released, what is guaranteed, what was spent, how to repeat it.
+
+Everything on it is made from the release and the query. Choosing the largest released values is post-processing and costs nothing.
+"""
+
+import base64
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, prices
+from plume.plan.analysis import costs
+from plume.plan.picture import draw
+from plume.privacy.cost import shares_spent
+from plume.query import Query
+from plume.report.chart import NARROW, WIDE, Bar, draw_bars
+from plume.report.rendering import cell, read, render, word
+from plume.report.settings import query_call
+from plume.version import __version__
+
+LEVEL = 0.95
+BARS = 20
+CHARTS = 6
+ROWS = 5_000
+# Beyond it the factor says nothing to anybody.
+_TELLING_EPSILON = 20
+
+
+class Released(Protocol):
+    """What a page shows of a release."""
+
+    @property
+    def rows(self) -> pa.Table:
+        """The released rows, sorted by key."""
+
+    @property
+    def explanation(self) -> Explanation:
+        """The plan that ran."""
+
+    @property
+    def noise(self) -> tuple[MeasureNoise, ...]:
+        """The noise on each released column."""
+
+    @property
+    def private(self) -> bool:
+        """False if a test drew the noise."""
+
+    @property
+    def guarantee(self) -> str:
+        """What is guaranteed, in one sentence."""
+
+    @property
+    def receipt(self) -> Any:
+        """Where it was charged, if it was."""
+
+    def widths(self, level: float) -> Mapping[str, float]:
+        """How far noise may have moved the values of a column."""
+
+    def to_json(self) -> str:
+        """The record."""
+
+
+@dataclass(frozen=True)
+class ChartedColumn:
+    """A released column, drawn for a desk and for a phone."""
+
+    name: str
+    bars: int
+    width: float | None
+    drawings: tuple[tuple[str, Markup], ...]
+
+
+def make_page(release: Released) -> str:
+    """Make the page."""
+    query = release.explanation.asked.query
+    keys, measured = _columns(query, release.rows.column_names)
+    widths = release.widths(LEVEL)
+    style, script = read("report.css") + read("plan.css"), read("report.js")
+    return render(
+        "report.html",
+        version=__version__,
+        policy=_policy(style, script),
+        style=Markup(style),  # noqa: S704 - our own file
+        script=Markup(script),  # noqa: S704 - our own file
+        release=release,
+        query=query,
+        keys=keys,
+        measured=measured,
+        numeric=_numbers(release.rows),
+        widths=widths,
+        level=LEVEL,
+        charts=list(_charts(release.rows, keys, measured, widths)),
+        rows=_cells(_largest(release.rows, measured, ROWS)),
+        epsilon=at_most(release.explanation.spent.epsilon),
+        delta=at_most(release.explanation.spent.delta),
+        factor=_factor(release.explanation.spent.epsilon),
+        choices=choices(release.explanation),
+        spending=_spending(release.explanation),
+        picture=draw(release.explanation.plan),
+        call=query_call(query),
+    )
+
+
+def make_summary(release: Released, *, limit: int) -> str:
+    """Make what a notebook shows: the first rows, the noise and the guarantee."""
+    rows = _cells(release.rows.slice(0, limit))
+    keys, _ = _columns(release.explanation.asked.query, release.rows.column_names)
+    return render("release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows))
+
+
+def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
+    """Tell keys and measures among the columns that are shown; a statement may leave out some of either."""
+    keys = [name for name in query.keys if name in shown]
+    return keys, [name for name in query.released_columns if name in shown and name not in keys]
+
+
+def _policy(style: str, script: str) -> str:
+    """Allow the page its own style and script, by what they are, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src {_fingerprint(style)}; script-src {_fingerprint(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _fingerprint(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _numbers(rows: pa.Table) -> list[str]:
+    return [field.name for field in rows.schema if _is_number(field.type)]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+
+
+def _largest(rows: pa.Table, measured: list[str], limit: int) -> pa.Table:
+    """Take the rows with the largest first measure, if there are too many; they stay in their order."""
+    if len(rows) <= limit or not measured:
+        return rows.slice(0, limit)
+    found = pc.sort_indices(rows.select(measured[:1]), sort_keys=[(measured[0], "descending")])[:limit]
+    return rows.take(pc.take(found, pc.sort_indices(found)))
+
+
+def _cells(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+def _charts(
+    rows: pa.Table, keys: list[str], measured: list[str], widths: Mapping[str, float]
+) -> Iterator[ChartedColumn]:
+    """Draw the first columns that are numbers, each with its own largest values."""
+    numbers = [name for name in _numbers(rows) if name in measured]
+    for name in numbers[:CHARTS]:
+        bars = _bars(rows, keys, name, widths.get(name, 0))
+        if bars:
+            # The drawing holds nothing but what chart.py lets through.
+            drawings = ((layout.name, Markup(draw_bars(bars, layout))) for layout in (WIDE, NARROW))  # noqa: S704
+            yield ChartedColumn(name, len(bars), widths.get(name), tuple(drawings))
+
+
+def _bars(rows: pa.Table, keys: list[str], name: str, width: float) -> list[Bar]:
+    known = rows.filter(pc.is_finite(pc.cast(rows.column(name), pa.float64())))
+    order = pc.sort_indices(known.select([name]), sort_keys=[(name, "descending")])[:BARS]
+    return [
+        _bar(place, " · ".join(word(row[key]) for key in keys), row[name], width)
+        for place, row in enumerate(known.take(order).to_pylist())
+    ]
+
+
+def _bar(place: int, label: str, value: Any, width: float) -> Bar:
+    number = float(value)
+    return Bar(place, label, number, number - width, number + width, cell(value))
+
+
+def _factor(epsilon: float) -> str | None:
+    """Say by how much at most the probability of anything changes, rounded up; None if that is beyond telling."""
+    if epsilon > _TELLING_EPSILON:
+        return None
+    factor = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
+    return f"{math.ceil(factor / unit) * unit:,.3g}"
+
+
+def _spending(explanation: Explanation) -> list[tuple[str, float, str]]:
+    """Say for each part what it is, its share of the whole, and its price."""
+    shares = shares_spent(costs(explanation.plan))
+    return [(part, shares[part], price) for part, price in prices(explanation)]

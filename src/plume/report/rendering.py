@@ -1,0 +1,54 @@
+"""Templates become HTML; the only place that does so, so that nothing can leave unescaped. Keys are strangers' words."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from plume.errors import printable
+
+_TEMPLATES = files("plume.report") / "templates"
+
+
+def render(template: str, **facts: Any) -> str:
+    """Fill a template; everything in it is escaped, also in attributes."""
+    return _environment().get_template(template).render(**facts)
+
+
+def read(name: str) -> str:
+    """Read a file that lies beside the templates, as it is."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def cell(value: Any) -> str:
+    """Write a released value for people."""
+    match value:
+        case bool():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:,.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:,.6g}"  # noqa: PLR2004 - what fits a cell
+        case None:
+            return ""
+        case _:
+            return word(value)
+
+
+def word(value: Any) -> str:
+    """Write a key or a name as it is; control characters and those that turn the direction of writing are escaped."""
+    return value.hex() if isinstance(value, bytes) else printable(str(value))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("plume.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"cell": cell, "word": word}
+    return environment

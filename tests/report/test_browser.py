@@ -1,0 +1,190 @@
+"""A report as people see it, in a real Chromium: nothing is fetched, nothing complains, and strangers' words stay words."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from browsers import launch
+from plume.errors import printable
+from plume.release import Release
+from report.strangers import KEYS, releasing
+
+MANY = [f"key {number:03}" for number in range(60)]
+DESK, PHONE = (1280, 900), (390, 844)
+
+
+@dataclass
+class Opened:
+    """A page, and all it did beside being shown."""
+
+    page: Page
+    said: list[str] = field(default_factory=list)
+    asked_for: list[str] = field(default_factory=list)
+
+    def texts(self, selector: str) -> list[str]:
+        return self.page.locator(selector).all_text_contents()
+
+    def column(self, number: int) -> list[str]:
+        return self.texts(f"table.rows tbody td:nth-child({number})")
+
+
+Open = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = launch(playwright)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
+    contexts = []
+
+    def opened(release: Release, *, size: tuple[int, int] = DESK, **settings: object) -> Opened:
+        release.report(tmp_path / "report.html")
+        width, height = size
+        contexts.append(browser.new_context(viewport={"width": width, "height": height}, **settings))
+        seen = Opened(contexts[-1].new_page())
+        seen.page.on("console", lambda message: seen.said.append(message.text))
+        seen.page.on("pageerror", lambda error: seen.said.append(str(error)))
+        seen.page.on("dialog", lambda dialog: (seen.said.append(dialog.message), dialog.dismiss()))
+        seen.page.on("request", lambda request: seen.asked_for.append(request.url))
+        seen.page.goto((tmp_path / "report.html").as_uri())
+        return seen
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_is_silent_and_fetches_nothing(show: Open, size: tuple[int, int], scheme: str) -> None:
+    opened = show(releasing(), size=size, color_scheme=scheme)
+    assert opened.said == []
+    assert [url.split(":")[0] for url in opened.asked_for] == ["file"]
+
+
+@pytest.mark.parametrize(("size", "shown"), [(DESK, "wide"), (PHONE, "narrow")], ids=["desk", "phone"])
+def test_the_twenty_largest_values_are_bars_with_error_bars(show: Open, size: tuple[int, int], shown: str) -> None:
+    page = show(releasing(MANY), size=size).page
+    bars = page.locator(f".chart .{shown} .layer_0_marks path")
+    errors = page.locator(f".chart .{shown} [class*=layer_1_] line")
+    widths = [bar.bounding_box()["width"] for bar in bars.all()]
+    assert (len(widths), errors.count()) == (20, 20)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[19] == pytest.approx(widths[0] * 41 / 60, rel=0.01)
+    assert all(error.bounding_box()["width"] > 2 for error in errors.all())
+
+
+def test_a_bar_tells_its_name_and_value(show: Open) -> None:
+    opened = show(releasing(MANY))
+    assert opened.texts(".wide .layer_0_marks path title")[:2] == ["key 000: 6,000", "key 001: 5,900"]
+
+
+def test_a_page_fits_a_phone(show: Open) -> None:
+    page = show(releasing(measures=3), size=PHONE).page
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    assert [page.locator(f".chart .{layout}").first.is_visible() for layout in ("wide", "narrow")] == [False, True]
+
+
+def test_a_page_is_light_by_day_and_dark_by_night(show: Open) -> None:
+    grounds = [
+        show(releasing(MANY), color_scheme=scheme).page.evaluate("getComputedStyle(document.body).backgroundColor")
+        for scheme in ("light", "dark")
+    ]
+    assert grounds == ["rgb(246, 245, 249)", "rgb(19, 18, 23)"]
+
+
+def test_a_click_sorts_by_number_and_another_the_other_way(show: Open) -> None:
+    opened = show(releasing(MANY))
+    opened.page.get_by_role("button", name="count").click()
+    assert opened.column(2)[:3] == ["6,000", "5,900", "5,800"]
+    opened.page.get_by_role("button", name="count").click()
+    assert opened.column(2)[:3] == ["100", "200", "300"]
+    assert opened.column(1)[0] == "key 059"
+
+
+def test_a_click_sorts_by_key(show: Open) -> None:
+    opened = show(releasing([*reversed(MANY)]))
+    assert opened.column(1)[0] == "key 059"
+    opened.page.get_by_role("columnheader", name="k", exact=False).first.get_by_role("button").click()
+    assert opened.column(1)[:2] == ["key 000", "key 001"]
+
+
+def test_pages_lead_through_all_rows(show: Open) -> None:
+    opened = show(releasing(MANY))
+    seen = opened.column(1)
+    while opened.page.locator("#next").is_enabled():
+        opened.page.locator("#next").click()
+        seen += opened.column(1)
+    assert seen == MANY
+    assert opened.texts("#range") == ["51 to 60 of 60"]
+
+
+def test_a_key_is_found(show: Open) -> None:
+    opened = show(releasing(MANY))
+    opened.page.locator("#find").fill("KEY 01")
+    assert opened.column(1) == MANY[10:20]
+
+
+def test_tabs_choose_the_measure(show: Open) -> None:
+    page = show(releasing(MANY, measures=2)).page
+    page.get_by_role("tab", name="more_1").click()
+    assert [page.locator(f"#chart-{number}").is_visible() for number in (1, 2)] == [False, True]
+
+
+def test_strangers_words_are_shown_as_words(show: Open) -> None:
+    opened = show(releasing())
+    seen = opened.column(1)
+    while opened.page.locator("#next").is_enabled():
+        opened.page.locator("#next").click()
+        seen += opened.column(1)
+    assert len(KEYS) >= 120
+    assert seen == [printable(key) for key in KEYS]
+    assert (
+        opened.page.locator("script, img, iframe, a, base, link, style").count() == 3
+    )  # one script, one style, one icon
+    assert opened.said == []
+
+
+def test_what_would_be_injected_all_the_same_does_not_run(show: Open) -> None:
+    opened = show(releasing(MANY))
+    opened.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.ran = 1\">')")
+    opened.page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'), {textContent: 'window.ran = 2'}))"
+    )
+    opened.page.wait_for_timeout(200)
+    assert opened.page.evaluate("window.ran") is None
+    assert any("Content Security Policy" in line for line in opened.said)
+
+
+def test_without_scripts_all_rows_and_charts_are_there(show: Open) -> None:
+    opened = show(releasing(MANY, measures=2), java_script_enabled=False)
+    assert opened.column(1) == MANY
+    assert opened.page.locator(".chart:visible").count() == 2
+
+
+def test_a_release_without_keys_says_so(show: Open) -> None:
+    opened = show(releasing([]))
+    assert "0 keys passed" in opened.texts("#values")[0]
+    assert opened.said == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_notebooks_show_strangers_words_as_words(browser: Browser, scheme: str) -> None:
+    release = releasing(KEYS[:10])
+    page = browser.new_page(color_scheme=scheme)
+    said: list[str] = []
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    query = release.explanation.asked.query
+    page.set_content("".join(shown._repr_html_() for shown in (query, release, release.explanation)))
+    assert page.locator("table.rows td:first-child").all_text_contents() == list(KEYS[:10])
+    assert (said, page.locator("script").count()) == ([], 0)
+    page.close()

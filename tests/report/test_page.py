@@ -1,0 +1,188 @@
+"""A report as text: what it says, and that nothing a stranger wrote becomes more than text."""
+
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import plume
+from plume.errors import OutputError, UsageError, printable
+from plume.release import Receipt, Release
+from plume.report.page import ROWS, make_page
+from report.strangers import KEYS, answering, releasing
+
+NAMES = [key for key in KEYS if key and "\0" not in key]
+
+
+class Tags(HTMLParser):
+    """The elements of a page with the names of their attributes, and its text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.seen: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen[tag, tuple(name for name, _ in attrs)] += 1
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_there_are_enough_strange_words() -> None:
+    assert len(set(KEYS)) == len(KEYS) >= 120
+
+
+def test_keys_add_no_element_and_no_attribute() -> None:
+    harmless = [f"harmless {number}" for number in range(len(KEYS))]
+    assert Tags(make_page(releasing())).seen == Tags(make_page(releasing(harmless))).seen
+
+
+def named(names: list[str]) -> str:
+    """All that is shown of a release whose columns, condition and receipt have these names."""
+    query = plume.Query(
+        user=f"{names[0]} of user",
+        keys=[f"{name} of key" for name in names],
+        measures=[plume.count(1, name=name) for name in names],
+        max_keys_per_user=3,
+        budget=plume.Budget(1, 1e-6),
+    )
+    rows = pa.table({key: ["x"] for key in query.keys} | {name: [1] for name in names})
+    release = Release(rows, plume.explain(query), private=True, receipt=Receipt(names[0], names[1], names[2]))
+    return make_page(release) + "".join(shown._repr_html_() for shown in (query, release, release.explanation))
+
+
+@pytest.mark.parametrize("start", range(0, len(NAMES), 20))
+def test_names_of_columns_and_datasets_add_no_element_and_no_attribute(start: int) -> None:
+    names = NAMES[start : start + 20]
+    harmless = [f"harmless {number}" for number in range(len(names))]
+    assert Tags(named(names)).seen == Tags(named(harmless)).seen
+
+
+def test_characters_that_turn_the_writing_are_escaped() -> None:
+    page = make_page(releasing(["turned\u202egnp.exe"]))
+    assert "\u202e" not in page
+    assert r"turned\u202egnp.exe" in page
+
+
+def test_a_page_names_no_address() -> None:
+    page = make_page(releasing(["x"]))
+    assert "http" not in page.replace("http-equiv", "")
+    assert "default-src &#39;none&#39;" in page
+
+
+def test_a_page_says_what_is_guaranteed_and_spent() -> None:
+    query = plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=2, budget=plume.Budget(1, 1e-6))
+    text = " ".join(" ".join(Tags(make_page(answering(query, k=["x"]))).text).split())
+    for said in (
+        "factor of at most 2.72",
+        "at most δ =",
+        "epsilon 0.5",
+        "users",
+        "at most 2 keys",
+        "charged to no ledger",
+    ):
+        assert said in text
+
+
+def test_intervals_are_columns_of_the_table_and_no_charts() -> None:
+    page = make_page(releasing(["x"]).intervals(0.9))
+    assert page.count('<figure class="chart"') == 1
+    assert "count_low" in page
+
+
+@pytest.mark.parametrize("columns", [["k"], ["count"]])
+def test_columns_that_are_left_out_are_not_missed(columns: list[str]) -> None:
+    release = releasing(["x", "y"])
+    page = make_page(Release(release.rows.select(columns), release.explanation, private=True))
+    assert Tags(page).seen["th", ()] + Tags(page).seen["th", ("class",)] >= 1
+
+
+def test_a_key_that_is_a_number_is_written_as_it_is() -> None:
+    release = releasing(["x"])
+    numbered = release.rows.set_column(0, "k", pa.array([2026]))
+    released = Release(numbered, release.explanation, private=True)
+    for page in (make_page(released), released._repr_html_()):
+        assert '<td data-value="2026">2026</td>' in page
+    assert "<title>2026: 100</title>" in make_page(released)
+
+
+def test_a_guarantee_does_not_sound_better_than_it_is() -> None:
+    query = plume.Query(
+        user="u",
+        keys="k",
+        measures=[plume.users()],
+        max_keys_per_user=1,
+        public_keys=["x"],
+        budget=plume.Budget(1.00001),
+    )
+    text = " ".join(Tags(make_page(answering(query, k=["x"]))).text)
+    assert "1.001" in text
+    assert "2.72 (e to the power of ε = 1.001)" in text
+
+
+def test_a_page_says_where_it_was_charged() -> None:
+    release = releasing(["x"])
+    page = make_page(
+        Release(release.rows, release.explanation, private=True, receipt=Receipt("data", "id-7", "abc123"))
+    )
+    assert all(said in page for said in ("data", "id-7", "abc123"))
+
+
+def test_a_page_of_a_test_says_not_private() -> None:
+    release = releasing(["x"])
+    assert "NOT PRIVATE" in make_page(Release(release.rows, release.explanation, private=False))
+    assert "NOT PRIVATE" not in make_page(release)
+
+
+def test_the_same_release_gives_the_same_page() -> None:
+    assert make_page(releasing()) == make_page(releasing())
+
+
+def test_a_large_release_shows_its_largest_rows_in_the_order_of_keys() -> None:
+    keys = [f"{number:05}" for number in range(ROWS + 10)]
+    rows = pa.table({"k": keys, "count": list(range(ROWS + 10))})
+    page = make_page(Release(rows, releasing(["x"]).explanation, private=True))
+    cells = [text for text in Tags(page).text if len(text) == 5 and text.isdigit()]
+    assert cells[-ROWS:] == keys[10:]
+    assert "with the largest count of 5,010" in page
+
+
+@pytest.mark.parametrize(
+    ("measure", "kind"),
+    [
+        (plume.mean("v", 0, 10), pa.float64()),
+        (plume.quantiles("v", [0.1, 0.5], 0, 10), pa.float64()),
+        (plume.sum("v", low_total=0, high_total=1e9), pa.float64()),
+        (plume.histogram("v", [0, 5, 10]), pa.int64()),
+    ],
+)
+def test_every_kind_of_measure_has_its_page(measure: object, kind: pa.DataType) -> None:
+    query = plume.Query(user="u", keys="k", measures=[measure], max_keys_per_user=2, budget=plume.Budget(50, 0.1))
+    release = answering(query, k=["x"] * 40, v=pa.array([5] * 40, kind))
+    page = make_page(release)
+    assert all(printable(name) in page for name in release.rows.column_names)
+
+
+def test_numbers_that_are_none_are_no_bars() -> None:
+    rows = pa.table({"k": ["a", "b", "c"], "count": [1.5, float("nan"), float("inf")]})
+    page = make_page(Release(rows, releasing(["x"]).explanation, private=True))
+    assert page.count("<title>") == 1 + 2  # the page's own, and one bar for a desk and for a phone
+
+
+def test_a_report_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="could not be written"):
+        releasing(["x"]).report(tmp_path / "nowhere" / "report.html")
+    releasing(["x"]).report(str(tmp_path / "report.html"))
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_without_the_extra_a_report_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plume.report.chart.find_spec", lambda _: None)
+    with pytest.raises(UsageError, match=r"pip install 'plume-dp\[report\]'"):
+        releasing(["x"]).report(tmp_path / "report.html")
+    assert "count" in releasing(["x"])._repr_html_()
