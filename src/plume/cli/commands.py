@@ -16,6 +16,7 @@ from plume.cli.options import (
     pipeline_option,
     query_options,
     quiet_option,
+    report_option,
     whole_number,
 )
 
@@ -74,6 +75,9 @@ def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
     "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
 )
 @layout_option
+@report_option
+@force_option
+@quiet_option
 def expect(**options: Any) -> None:
     """Say what error to expect, and how many users a key needs.
 
@@ -109,6 +113,7 @@ def expect(**options: Any) -> None:
     metavar="FILE",
     help="Write to a .csv or .json file, whose name gets the words NOT-PRIVATE.",
 )
+@report_option
 @force_option
 @quiet_option
 def tune(**options: Any) -> None:

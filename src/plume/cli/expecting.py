@@ -6,12 +6,16 @@ from typing import Any
 import click
 
 from plume.cli.asking import make_query
-from plume.cli.output import to_csv
-from plume.tuning.expectation import USUAL_USERS, expect
+from plume.cli.output import check_page, to_csv
+from plume.cli.terminal import remarks
+from plume.tuning.expectation import USUAL_USERS, Expectation, expect
 
 
 def print_expectation(options: Mapping[str, Any]) -> None:
-    """Print what to expect of a query: what people read, or what programs do."""
+    """Print what to expect of a query: what people read, or what programs do; and draw it, if asked to."""
+    report = options["report"]
+    if report is not None:
+        check_page(report, force=options["force"])
     expectation = expect(
         make_query(options),
         limits=options["limits"],
@@ -19,7 +23,14 @@ def print_expectation(options: Mapping[str, Any]) -> None:
         users=options["users"] or USUAL_USERS,
         keys_of_user=options["keys_of_user"],
     )
-    match options["layout"]:
+    _print(expectation, options["layout"])
+    if report is not None:
+        expectation.report(report)
+        remarks(quiet=options["quiet"])(f"report written to {report}")
+
+
+def _print(expectation: Expectation, layout: str) -> None:
+    match layout:
         case "csv":
             click.echo(to_csv(expectation.to_arrow(), header=True), nl=False)
         case "json":

@@ -155,6 +155,9 @@ grid_options = _together(
         help="Try this --epsilon as well; repeatable.",
     ),
 )
+report_option = click.option(
+    "--report", type=_FILE, metavar="FILE", help="Write a page of curves to a .html file as well."
+)
 layout_option = click.option(
     "--format",
     "layout",

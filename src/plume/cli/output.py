@@ -15,6 +15,7 @@ from plume.cli.terminal import Say
 from plume.engines.files import find_files
 from plume.errors import InputError, OutputError, printable
 from plume.release import Release, harmless, show, write_whole
+from plume.report.chart import refuse_without_charts
 
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
 ROWS_ENDINGS = tuple(_WRITERS)
@@ -35,6 +36,12 @@ def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
         raise OutputError(f"{name!r} exists; give another name, or --force to replace it.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OutputError(f"the folder of {name!r} is not there or not writable; make it first.")
+
+
+def check_page(path: Path, *, force: bool) -> None:
+    """Refuse a page that could not be written, or whose charts could not be drawn."""
+    refuse_without_charts()
+    check_target(path, REPORT_ENDINGS, force=force)
 
 
 def refuse_input_as_target(files: Sequence[str], target: Path) -> None:

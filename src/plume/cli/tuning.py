@@ -7,7 +7,7 @@ import click
 
 from plume.cli.asking import make_query
 from plume.cli.measure_text import parse_measure
-from plume.cli.output import check_target, refuse_input_as_target, to_csv
+from plume.cli.output import check_page, check_target, refuse_input_as_target, to_csv
 from plume.cli.terminal import remarks
 from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
 
@@ -20,6 +20,9 @@ def tune_query(options: Mapping[str, Any]) -> None:
     if out is not None:
         check_target(out, _WRITERS, force=options["force"])
         refuse_input_as_target(options["files"], out)
+    report = None if options["report"] is None else marked(options["report"])
+    if report is not None:
+        check_page(report, force=options["force"])
     tuning = tune(
         make_query(options),
         list(options["files"]),
@@ -28,11 +31,14 @@ def tune_query(options: Mapping[str, Any]) -> None:
         selections=options["selections"],
         measures=[parse_measure(text) for text in options["at_measures"]],
     )
+    say = remarks(quiet=options["quiet"])
     if out is None:
         _print(tuning, options["layout"])
-        return
-    _WRITERS[out.suffix.lower()](tuning, out)
-    remarks(quiet=options["quiet"])(f"NOT PRIVATE: written to {out}")
+    else:
+        _WRITERS[out.suffix.lower()](tuning, out)
+        say(f"NOT PRIVATE: written to {out}")
+    if report is not None:
+        say(f"NOT PRIVATE: written to {tuning.report(report)}")
 
 
 def _print(tuning: NotPrivateTuning, layout: str) -> None:

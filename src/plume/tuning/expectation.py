@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.columns import MeasureColumns
 from plume.privacy.budget import Budget
 from plume.query import LARGEST_BOUND, Query
-from plume.release import show
+from plume.release import show, write_whole
 from plume.selection.chances import chance_of_users, users_for_chance
 
 LEVEL = 0.95
@@ -105,6 +106,13 @@ class Expectation:
     def to_json(self) -> str:
         """Give the record as JSON."""
         return json.dumps(self.record(), indent=2)
+
+    def report(self, path: str | Path) -> None:
+        """Write a page of curves, in one file that needs nothing else. Needs `plume-dp[report]`."""
+        from plume.tuning.curves import draw_expectation  # noqa: PLC0415 - slow to import, and an extra
+
+        page = draw_expectation(self).encode()
+        write_whole(Path(path), lambda file: file.write(page))
 
     def __str__(self) -> str:
         each = "as many keys as count" if self.keys_of_user is None else f"{self.keys_of_user} keys"

@@ -94,6 +94,14 @@ class NotPrivateTuning:
         write_whole(target, lambda file: file.write(f"{self.to_json()}\n".encode()))
         return target
 
+    def report(self, path: str | Path) -> Path:
+        """Write a page of curves, which says NOT PRIVATE as its file's name does; needs `plume-dp[report]`."""
+        from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
+
+        target, page = marked(Path(path)), draw_tuning(self).encode()
+        write_whole(target, lambda file: file.write(page))
+        return target
+
     def __str__(self) -> str:
         drawn = pa.Table.from_pylist([_line(tried) for tried in _telling(self.tried)])
         remark = "* recommended. Of other limits only the best bounds are shown; to_arrow() has all."

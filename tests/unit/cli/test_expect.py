@@ -2,6 +2,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -38,3 +39,12 @@ def test_a_limit_that_is_none_is_wrong_use(expect: Invoke) -> None:
     result = expect("--limit", 0)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "Error: max_keys_per_user is 0; it must be a whole number from 1 to 1000000.\n"
+
+
+def test_a_page_of_curves_is_written_once(expect: Invoke, tmp_path: Path) -> None:
+    report = tmp_path / "expected.html"
+    result = expect("--report", report)
+    assert (result.exit_code, result.stderr) == (0, f"report written to {report}\n")
+    assert "<figure" in report.read_text()
+    assert expect("--report", report).exit_code == 2
+    assert expect("--report", report, "--force", "--quiet").stderr == ""

@@ -47,3 +47,11 @@ def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> Non
     assert (result.exit_code, written.read_text()) == (2, "mine")
     assert tune("--out", tmp_path / "tuned.json", "--force", "--quiet").stderr == ""
     assert json.loads(written.read_text())["keys"] == 3
+
+
+def test_a_page_of_curves_says_not_private_in_its_name(tune: Invoke, tmp_path: Path) -> None:
+    result = tune("--report", tmp_path / "tuned.html")
+    written = tmp_path / "tuned.NOT-PRIVATE.html"
+    assert (result.exit_code, result.stderr) == (0, f"NOT PRIVATE: written to {written}\n")
+    assert "NOT PRIVATE" in written.read_text()
+    assert tune("--report", tmp_path / "tuned.html").exit_code == 2
