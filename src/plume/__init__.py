@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from plume.query import Query
     from plume.release import Release
     from plume.running import explain, run
+    from plume.statement.answering import explain_sql, sql
     from plume.tuning.expectation import Expectation, expect
     from plume.tuning.tuning import NotPrivateTuning, tune
 
@@ -47,6 +48,7 @@ __all__ = [
     "count",
     "expect",
     "explain",
+    "explain_sql",
     "histogram",
     "maximum",
     "mean",
@@ -54,6 +56,7 @@ __all__ = [
     "minimum",
     "quantiles",
     "run",
+    "sql",
     "stddev",
     "sum",
     "tune",
@@ -78,6 +81,7 @@ _HOMES = {
     "count": "plume.mechanisms.count",
     "expect": "plume.tuning.expectation",
     "explain": "plume.running",
+    "explain_sql": "plume.statement.answering",
     "histogram": "plume.mechanisms.histogram",
     "maximum": "plume.mechanisms.quantiles",
     "mean": "plume.mechanisms.mean",
@@ -85,6 +89,7 @@ _HOMES = {
     "minimum": "plume.mechanisms.quantiles",
     "quantiles": "plume.mechanisms.quantiles",
     "run": "plume.running",
+    "sql": "plume.statement.answering",
     "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
     "tune": "plume.tuning.tuning",

@@ -8,6 +8,7 @@ PlumeError
 │   ├── MeasureError        the list of measures
 │   ├── ConditionError      where=
 │   ├── PublicKeysError     the list of public keys
+│   ├── StatementError      a SQL statement, with the place in it
 │   ├── ColumnNotFound      a column the table does not have
 │   ├── ColumnTypeError     a column of a type that does not fit its use
 │   ├── SettingError        a setting of an engine
@@ -56,6 +57,14 @@ class ConditionError(UsageError):
 
 class PublicKeysError(UsageError):
     """A list of public keys with duplicates, NULLs or the wrong columns."""
+
+
+class StatementError(UsageError):
+    """A SQL statement that cannot be read, or whose rows would not each belong to one user."""
+
+    def __init__(self, sentence: str, *, line: int, column: int) -> None:
+        super().__init__(f"line {line}, column {column}: {sentence}")
+        self.line, self.column = line, column
 
 
 class ColumnNotFound(UsageError):  # noqa: N818 - reads as a sentence, like FileNotFoundError without its tail

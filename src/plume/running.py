@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from plume.engines.duckdb import DuckDB
-from plume.engines.engine import Engine, Session, Table
+from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, execute
 from plume.engines.frames import is_spark_frame
-from plume.errors import EngineError, LedgerError, PublicKeysError, SettingError, UsageError
+from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
 from plume.ledger.entry import Kind
 from plume.ledger.ledger import Dataset, Ledger
@@ -22,7 +22,7 @@ from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.query import Query
 from plume.release import Release
-from plume.schema import check_schema, described, kinds_expected
+from plume.schema import check_relation, check_schema, described, kinds_expected
 from plume.selection.public_keys import check_public_keys
 
 _PUBLIC = "public_keys"
@@ -57,7 +57,8 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     _refuse_wrong_arguments(query, engine)
     explanation = explain(query, pipeline=pipeline)
     named = release_id if release_id is not None else salt(SystemEntropy())
-    with charged.claimed(named, request_of(explanation, charged.name)) as claim:
+    relation = data.select if isinstance(data, Relation) else None
+    with charged.claimed(named, request_of(explanation, charged.name, relation)) as claim:
         if claim.state == Kind.RELEASED:
             return released(claim, explanation)
         draw = ChargedDraw(SystemEntropy(), claim, charge_for(explanation), on_step)
@@ -95,10 +96,12 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
     _refuse_wrong_arguments(query, engine)
     asked, plan = make_plan(query, pipeline)
-    tables = {INPUT: Table(data, kinds_expected(query))}
+    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: Table(data, kinds_expected(query))}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
     with engine.open(tables) as session:
+        if isinstance(data, Relation):
+            _relate(session, data)
         schema = session.schema(INPUT)
         check_schema(query, schema, source=described(data))
         if query.public_keys is not None:
@@ -107,6 +110,20 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
     explanation = explain_plan(asked, plan, pipeline)
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
+
+
+def _relate(session: Session, relation: Relation) -> None:
+    """Make the rows of a relation, once its tables fit it."""
+    check_relation(relation, {name: session.schema(name) for name in relation.tables})
+    fits = False
+    with suppress(EngineError):
+        session.relate(INPUT, relation.select)
+        fits = True
+    if not fits:
+        raise ColumnTypeError(
+            "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
+            "CAST what must be of another type."
+        )
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:

@@ -4,11 +4,12 @@ Separate from engines, which only say what columns there are.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from plume.engines.engine import Relation
 from plume.errors import ColumnNotFound, ColumnTypeError, printable
 from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value, walk
 from plume.plan.types import ColumnType, Kind, Schema
@@ -33,8 +34,39 @@ def check_schema(query: Query, schema: Schema, *, source: str) -> None:
         _check_condition(condition, schema)
 
 
+def check_relation(relation: Relation, schemas: Mapping[str, Schema]) -> None:
+    """Refuse tables that lack a column of a relation, or have it in a type that does not fit.
+
+    All columns that say whose a row is must be identifiers of one kind, and columns that joins compare must be comparable on every row.
+    """
+    for name, table in relation.tables.items():
+        for column in table.kinds:
+            _refuse_missing(column, tuple(schemas[name]), source=relation.written[name])
+            _check_described(column, schemas[name][column])
+    for name, column in relation.units:
+        _check_user(column, schemas[name][column])
+    if len({schemas[name][column].kind for name, column in relation.units}) > 1:
+        raise ColumnTypeError(
+            "the privacy unit is of several types in several tables; cast it before, so that equal users stay equal."
+        )
+    for (one, left), (other, right) in relation.equal:
+        if not _is_comparable(schemas[one][left], schemas[other][right]):
+            raise ColumnTypeError(
+                f"a join compares column {left!r}, which is {_described(schemas[one][left])}, with {right!r}, "
+                f"which is {_described(schemas[other][right])}; both must be of one type."
+            )
+
+
+def _check_described(name: str, found: ColumnType) -> None:
+    """Refuse types of which equal values can differ in ways that SQL shows, as intervals do; which of them a group shows is chance."""
+    if found.kind is Kind.OTHER and not found.exact:
+        raise ColumnTypeError(f"column {name!r} is {_described(found)}, which a statement cannot read.")
+
+
 def described(data: Any) -> str:
     """Name data in a message: a file by its name, anything else by its type."""
+    if isinstance(data, Relation):
+        return "what the statement selects"
     if isinstance(data, list | tuple):
         return described(data[0]) if len(data) == 1 else f"these {len(data)} files"
     return printable(Path(data).name) if isinstance(data, str | Path) else f"this {type(data).__name__}"

@@ -3,9 +3,13 @@
 import runpy
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from docs.pages import ROOT
+from plume.cli.main import main
+from plume.synthetic import recipe_searches
 
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -20,6 +24,27 @@ def test_an_example_prints_a_release(example: Path, capsys: pytest.CaptureFixtur
     lines = printed_by(example, capsys)
     assert any("-differential privacy for every " in line for line in lines)
     assert any(line.startswith("noise (standard deviation): ") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["run", "searches.parquet", "--query", "recipes.toml"],
+        ["sql", "recipes.sql", "--table", "searches=searches.parquet"],
+    ],
+)
+def test_examples_for_the_command_line_release_every_recipe(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(recipe_searches(20_000, seed=1), "searches.parquet")
+    args = [str(ROOT / "examples" / word) if word.startswith("recipes.") else word for word in command]
+    result = CliRunner().invoke(main, [*args, "--quiet"])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == '"recipe","people","searches","seconds_mean"'
+    # Each recipe is more than 20 standard deviations of the noise above the threshold, a word of one person 4.7 below it: of some 2,600
+    # such words, two pass with a probability below 1e-4.
+    assert 60 <= len(result.stdout.splitlines()) - 1 <= 61
 
 
 def test_recipes_leaves_misspellings_out(capsys: pytest.CaptureFixture[str]) -> None:

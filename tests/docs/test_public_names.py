@@ -43,7 +43,19 @@ def test_every_member_is_in_the_reference(described: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [plume.run, plume.explain, plume.expect, plume.tune, plume.audit, plume.count, plume.sum, plume.users]
+    "function",
+    [
+        plume.run,
+        plume.explain,
+        plume.sql,
+        plume.explain_sql,
+        plume.expect,
+        plume.tune,
+        plume.audit,
+        plume.count,
+        plume.sum,
+        plume.users,
+    ],
 )
 def test_every_argument_is_in_the_reference(function: object) -> None:
     arguments = inspect.signature(function).parameters

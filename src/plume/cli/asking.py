@@ -43,7 +43,7 @@ def find_dataset(options: Mapping[str, Any]) -> Dataset | None:
 
 
 _OF_DUCKDB = ("memory_limit", "threads", "temp_directory")
-_OF_SPARK = ("spark_master", "spark_remote", "spark_settings")
+_OF_SPARK = ("spark_lookup", "spark_store", "spark_master", "spark_remote", "spark_settings")
 
 
 def make_engine(options: Mapping[str, Any]) -> Engine:
@@ -67,7 +67,9 @@ def _make_spark(options: Mapping[str, Any]) -> Engine:
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
     from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
 
+    # A wrong setting is said before Spark starts, which takes seconds.
+    Spark(lookup=options["spark_lookup"] or "auto", store=options["spark_store"])
     session = start_session(
         master=options["spark_master"], remote=options["spark_remote"], settings=options["spark_settings"]
     )
-    return Spark(session)
+    return Spark(session, lookup=options["spark_lookup"] or "auto", store=options["spark_store"])

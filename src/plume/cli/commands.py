@@ -6,17 +6,17 @@ from typing import Any
 import click
 
 from plume.cli.options import (
-    SELECTIONS,
+    OneForm,
     engine_options,
     force_option,
-    grid_options,
-    layout_option,
     ledger_options,
+    optional_query_options,
     output_options,
     pipeline_option,
     query_options,
     quiet_option,
-    report_option,
+    stdin_option,
+    table_options,
     whole_number,
 )
 
@@ -28,11 +28,12 @@ from plume.cli.options import (
 @ledger_options
 @pipeline_option
 @engine_options
+@stdin_option
 @quiet_option
 def run(**options: Any) -> None:
     r"""Answer a query privately.
 
-    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table.
+    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table. - is standard input.
 
     \b
     plume run searches.parquet --user user_id --key recipe \
@@ -45,85 +46,55 @@ def run(**options: Any) -> None:
 
 
 @click.command()
-@query_options
+@click.argument("statement", metavar="STATEMENT")
+@table_options
+@output_options
+@ledger_options
 @pipeline_option
-@click.option("--sql", type=click.Choice(["duckdb", "spark"]), help="Print the steps in this engine's SQL instead.")
-def explain(*, pipeline: str, sql: str | None, **options: Any) -> None:
+@engine_options
+@stdin_option
+@quiet_option
+def sql(**options: Any) -> None:
+    r"""Answer a statement in BigQuery's differential-privacy syntax.
+
+    STATEMENT is the text itself, a file ending in .sql, or - for standard input. FROM 'file.parquet' reads a file.
+
+    \b
+    plume sql "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1.1, delta = 1e-5,
+      max_groups_contributed = 64, privacy_unit_column = user_id)
+      recipe, COUNT(*, contribution_bounds_per_group => (0, 3)) AS searches
+      FROM 'searches.parquet' GROUP BY recipe"
+    """
+    from plume.cli.running import run_statement  # noqa: PLC0415 - imports engines
+
+    run_statement(options)
+
+
+@click.command(cls=OneForm)
+@click.argument("statement", metavar="[STATEMENT]", required=False)
+@optional_query_options
+@table_options
+@pipeline_option
+@click.option(
+    "--sql", "dialect", type=click.Choice(["duckdb", "spark"]), help="Print the steps in this engine's SQL instead."
+)
+@click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
+def explain(**options: Any) -> None:
     """Say how a query would be answered; touches no data.
 
-    The guarantee, what each part spends, the noise, how keys are chosen, and the steps.
+    The guarantee, what each part spends, the noise, how keys are chosen, and the steps. The query is given by its options, by --query, or
+    as a STATEMENT like that of `plume sql`.
     """
-    from plume.cli.asking import make_query  # noqa: PLC0415 - imports Arrow
-    from plume.running import explain as explain_query  # noqa: PLC0415 - imports engines
+    from plume.cli.explaining import print_explanation  # noqa: PLC0415 - imports engines
 
-    explanation = explain_query(make_query(options), pipeline=pipeline)
-    click.echo(explanation.sql(sql) if sql else str(explanation))
-
-
-@click.command()
-@query_options
-@grid_options
-@click.option(
-    "--users-per-key",
-    "users",
-    type=int,
-    multiple=True,
-    metavar="N",
-    help="Tell the chance of keys with so many users; repeatable.",
-)
-@click.option(
-    "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
-)
-@layout_option
-@report_option
-@force_option
-@quiet_option
-def expect(**options: Any) -> None:
-    """Say what error to expect, and how many users a key needs.
-
-    Touches no data and spends nothing.
-    """
-    from plume.cli.expecting import print_expectation  # noqa: PLC0415 - imports engines
-
-    print_expectation(options)
-
-
-@click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@query_options
-@grid_options
-@click.option(
-    "--at-selection",
-    "selections",
-    type=click.Choice(SELECTIONS),
-    multiple=True,
-    help="Try this --selection as well; repeatable.",
-)
-@click.option(
-    "--at-measure",
-    "at_measures",
-    multiple=True,
-    metavar="MEASURE",
-    help="Try a measure with other bounds as well, such as 'count(5)'; repeatable.",
-)
-@layout_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write to a .csv or .json file, whose name gets the words NOT-PRIVATE.",
-)
-@report_option
-@force_option
-@quiet_option
-def tune(**options: Any) -> None:
-    """NOT PRIVATE: try limits and bounds on exact data.
-
-    For people who may look at the data. Estimates errors and losses over a grid; draws no noise and releases nothing.
-    """
-    from plume.cli.tuning import tune_query  # noqa: PLC0415 - imports engines
-
-    tune_query(options)
+    print_explanation(options)
 
 
 @click.command()
@@ -190,3 +161,22 @@ def demo(*, users: int, seed: int, quiet: bool) -> None:
     from plume.cli.demo import show_demo  # noqa: PLC0415 - imports engines
 
     show_demo(users, seed=seed, quiet=quiet)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(*, shell: str) -> None:
+    r"""Print what makes a shell complete commands and options.
+
+    \b
+    plume completion bash >> ~/.bashrc
+    plume completion zsh >> ~/.zshrc
+    plume completion fish > ~/.config/fish/completions/plume.fish
+    """
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
+
+    complete = get_completion_class(shell)
+    if complete is None:
+        raise click.UsageError(f"there is no completion for {shell}.")
+    root = click.get_current_context().find_root().command
+    click.echo(complete(root, {}, "plume", "_PLUME_COMPLETE").source())

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 Command = Callable[..., None]
 Option = Callable[[Command], Command]
@@ -22,63 +23,130 @@ SELECTIONS = (
 )
 
 
-def _together(*options: Option) -> Option:
+def together(*options: Option) -> Option:
     """Make one decorator of several; help shows their options in this order."""
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
 
-query_options = _together(
-    click.option("--user", required=True, metavar="COLUMN", help="Whose a row is: the privacy unit."),
-    click.option("--key", "keys", required=True, multiple=True, metavar="COLUMN", help="Group by it; repeatable."),
-    click.option(
-        "--measure",
-        "measures",
-        required=True,
-        multiple=True,
-        metavar="MEASURE",
-        help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
-    ),
-    click.option("--max-keys-per-user", type=int, required=True, help="How many keys one user counts in, at most."),
-    click.option("--epsilon", type=float, required=True, help="The most to spend, such as 1.1."),
-    click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),
-    click.option("--where", metavar="CONDITION", help="Which rows count at all: \"seconds > 3 AND country = 'DE'\"."),
-    click.option(
-        "--public-keys",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="A table of keys known without the data: all of them are released and no others.",
-    ),
-    click.option("--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."),
-    click.option(
-        "--selection",
-        type=click.Choice(SELECTIONS),
-        default="auto",
-        show_default=True,
-        help="How keys are chosen.",
-    ),
-    click.option(
-        "--noise",
-        type=click.Choice(["auto", "laplace", "gaussian"]),
-        default="auto",
-        show_default=True,
-        help="Which noise is drawn; auto takes the one with the smaller error.",
-    ),
-    click.option(
-        "--composition",
-        type=click.Choice(["tight", "basic"]),
-        default="tight",
-        show_default=True,
-        help="How costs come together; basic only adds epsilons up, as the paper does.",
-    ),
-    click.option(
-        "--share",
-        "shares",
-        type=(str, float),
-        multiple=True,
-        metavar="PART WEIGHT",
-        help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
-    ),
-)
+def _query_file(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Take what the file says for options that are not given."""
+    del param
+    if value is not None:
+        from plume.cli.query_file import read_query_file  # noqa: PLC0415 - only those who have a file need it
+
+        known = {param.name for param in ctx.command.params}
+        ctx.default_map = {name: value for name, value in read_query_file(value).items() if name in known}
+    return value
+
+
+ASKED = ("user", "keys", "measures", "max_keys_per_user", "epsilon")
+"""What no query can do without."""
+
+
+_OF_QUERIES = (*ASKED, "delta", "where", "public_keys", "min_users", "selection", "noise", "composition", "shares")
+_OF_STATEMENTS = ("tables", "public_tables")
+
+
+class OneForm(click.Command):
+    """A command that takes a statement, or else the options of a query."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse both, and neither."""
+        rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:  # a shell completes what is half written
+            return rest
+        given = [param for param in self.params if _is_given(ctx, param)]
+        stated = ctx.params.get("statement") is not None
+        for param in given:
+            if param.name in (_OF_QUERIES if stated else _OF_STATEMENTS):
+                beside = "stands beside a statement, which says it itself" if stated else "is for a statement"
+                raise click.UsageError(f"{param.opts[0]} {beside}.", ctx)
+        for param in self.params:
+            if not stated and param.name in ASKED and param not in given:
+                raise click.MissingParameter(ctx=ctx, param=param)
+        return rest
+
+
+def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
+    """Tell an option that the command line or the query file gives."""
+    return ctx.get_parameter_source(str(param.name)) in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+
+
+def _query_options(*, required: bool) -> Option:
+    return together(
+        click.option(
+            "--query",
+            "query_file",
+            type=click.Path(exists=True, dir_okay=False, allow_dash=False, path_type=Path),
+            is_eager=True,
+            expose_value=False,
+            callback=_query_file,
+            metavar="FILE",
+            help="A .toml file with these options; what is given here as well counts.",
+        ),
+        click.option("--user", required=required, metavar="COLUMN", help="Whose a row is: the privacy unit."),
+        click.option(
+            "--key", "keys", required=required, multiple=True, metavar="COLUMN", help="Group by it; repeatable."
+        ),
+        click.option(
+            "--measure",
+            "measures",
+            required=required,
+            multiple=True,
+            metavar="MEASURE",
+            help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
+        ),
+        click.option(
+            "--max-keys-per-user", type=int, required=required, help="How many keys one user counts in, at most."
+        ),
+        click.option("--epsilon", type=float, required=required, help="The most to spend, such as 1.1."),
+        click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),
+        click.option(
+            "--where", metavar="CONDITION", help="Which rows count at all: \"seconds > 3 AND country = 'DE'\"."
+        ),
+        click.option(
+            "--public-keys",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="A table of keys known without the data: all of them are released and no others.",
+        ),
+        click.option(
+            "--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."
+        ),
+        click.option(
+            "--selection",
+            type=click.Choice(SELECTIONS),
+            default="auto",
+            show_default=True,
+            help="How keys are chosen.",
+        ),
+        click.option(
+            "--noise",
+            type=click.Choice(["auto", "laplace", "gaussian"]),
+            default="auto",
+            show_default=True,
+            help="Which noise is drawn; auto takes the one with the smaller error.",
+        ),
+        click.option(
+            "--composition",
+            type=click.Choice(["tight", "basic"]),
+            default="tight",
+            show_default=True,
+            help="How costs come together; basic only adds epsilons up, as the paper does.",
+        ),
+        click.option(
+            "--share",
+            "shares",
+            type=(str, float),
+            multiple=True,
+            metavar="PART WEIGHT",
+            help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
+        ),
+    )
+
+
+query_options = _query_options(required=True)
+optional_query_options = _query_options(required=False)
 
 
 def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -89,7 +157,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return dict(value.split("=", 1) for value in values)
 
 
-engine_options = _together(
+engine_options = together(
     click.option(
         "--engine",
         type=click.Choice(["duckdb", "spark"]),
@@ -105,6 +173,12 @@ engine_options = _together(
         metavar="FOLDER",
         help="Where data that outgrows memory goes, and is removed afterwards.",
     ),
+    click.option(
+        "--spark-lookup",
+        type=click.Choice(["auto", "broadcast", "store", "join"]),
+        help="How Spark finds out whether a key was selected.",
+    ),
+    click.option("--spark-store", metavar="URL", help="The Redis server of --spark-lookup store, redis://host:6379."),
     click.option("--spark-master", metavar="MASTER", help="Such as 'local[4]' or spark://host:7077."),
     click.option("--spark-remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."),
     click.option(
@@ -118,14 +192,14 @@ engine_options = _together(
 )
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
-output_options = _together(
+output_options = together(
     click.option(
         "--intervals",
         type=float,
         metavar="LEVEL",
         help="Add columns _low and _high: where values before noise lie, such as 0.95.",
     ),
-    click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet or .csv file."),
+    click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet, .csv or .json file."),
     click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
     click.option("--report", type=_FILE, metavar="FILE", help="Write a page to look at to a .html file."),
     click.option(
@@ -134,40 +208,47 @@ output_options = _together(
         type=click.Choice(["table", "csv", "json"]),
         help="How rows look on standard output: table on a terminal, else csv.",
     ),
+    click.option("--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values there."),
     force_option,
 )
 
-grid_options = _together(
-    click.option(
-        "--limit",
-        "limits",
-        type=int,
-        multiple=True,
-        metavar="N",
-        help="Try this --max-keys-per-user as well; repeatable.",
-    ),
-    click.option(
-        "--at-epsilon",
-        "epsilons",
-        type=float,
-        multiple=True,
-        metavar="NUMBER",
-        help="Try this --epsilon as well; repeatable.",
-    ),
-)
-report_option = click.option(
-    "--report", type=_FILE, metavar="FILE", help="Write a page of curves to a .html file as well."
-)
-layout_option = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["table", "csv", "json"]),
-    default="table",
+stdin_option = click.option(
+    "--stdin-format",
+    type=click.Choice(["csv", "json", "jsonl", "parquet"]),
+    default="csv",
     show_default=True,
-    help="How it looks on standard output.",
+    help="What standard input holds, if it is read as -.",
 )
 
-ledger_options = _together(
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read NAME=FILE several times, each name once."""
+    names = [value.partition("=")[0] for value in values]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise click.BadParameter(f"{twice[0]!r} is given twice.", ctx, param)
+    return _settings(ctx, param, values)
+
+
+table_options = together(
+    click.option(
+        "--table",
+        "tables",
+        multiple=True,
+        callback=_pairs,
+        metavar="NAME=FILE",
+        help="What a name in the statement means; repeatable.",
+    ),
+    click.option(
+        "--public-table",
+        "public_tables",
+        multiple=True,
+        callback=_pairs,
+        metavar="NAME=FILE",
+        help="The same, of data about nobody.",
+    ),
+)
+
+ledger_options = together(
     click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
     click.option("--dataset", metavar="NAME", help="Which one."),
     click.option("--release-id", metavar="ID", help="The same id is charged once and gives the same rows for ever."),

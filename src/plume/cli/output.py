@@ -1,5 +1,6 @@
 """Where results go: files that are checked before anything runs, or standard output."""
 
+import errno
 import json
 import os
 import sys
@@ -17,7 +18,12 @@ from plume.errors import InputError, OutputError, printable
 from plume.release import Release, harmless, show, write_whole
 from plume.report.chart import refuse_without_charts
 
-_WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv}
+
+def _write_json(release: Release, path: Path) -> None:
+    write_whole(path, lambda file: file.writelines(_json_pieces(release.to_arrow())))
+
+
+_WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv, ".json": _write_json}
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
 REPORT_ENDINGS = (".html",)
@@ -69,7 +75,24 @@ def write_record(release: Release, path: Path) -> None:
 
 def print_rows(release: Release, layout: str | None, say: Say) -> None:
     """Print the rows: what people read on a terminal, what programs read elsewhere, unless told otherwise."""
-    rows = release.to_arrow()
+    full = False
+    try:
+        _print_rows(release.to_arrow(), layout, say)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise  # the reader has seen enough
+        full = True
+    if full:
+        raise OutputError("standard output could not be written; is there room?")
+
+
+def refuse_closed_output() -> None:
+    """Refuse to compute what nobody could be given."""
+    if sys.stdout is None:
+        raise OutputError("standard output is closed; give a file with --out.")
+
+
+def _print_rows(rows: pa.Table, layout: str | None, say: Say) -> None:
     match layout or ("table" if sys.stdout.isatty() else "csv"):
         case "table":
             click.echo(show(rows, _TABLE_ROWS))

@@ -1,6 +1,7 @@
-"""`plume run`: options in, a release out."""
+"""`plume run` and `plume sql`: options in, a release out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from plume.cli.asking import find_dataset, make_engine, make_query
@@ -10,37 +11,67 @@ from plume.cli.output import (
     ROWS_ENDINGS,
     check_target,
     print_rows,
+    refuse_closed_output,
     refuse_input_as_target,
     write_record,
     write_rows,
 )
-from plume.cli.progress import show_stages
+from plume.cli.progress import OnStep, show_stages
+from plume.cli.standard_input import files_behind
+from plume.cli.statement_text import read_text
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.release import Release, refuse_intervals
 from plume.report.chart import refuse_without_charts
 from plume.running import run
+from plume.statement.answering import answer, ask
+
+_TABLES = ("tables", "public_tables")
 
 
 def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
-    _check_targets(options)
-    level = options["intervals"]
-    if level is not None:
-        refuse_intervals(level, query.released_columns)
-    with show_stages(quiet=options["quiet"]) as on_step:
-        release = run(
-            query,
-            list(options["files"]),
-            engine=engine,
-            pipeline=options["pipeline"],
-            ledger=dataset,
-            release_id=options["release_id"],
-            on_step=on_step,
+    _check_targets(options, options["files"])
+    _check_shape(options, query.released_columns)
+    with files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files:
+        _answer(
+            options,
+            lambda on_step: run(
+                query,
+                list(files),
+                engine=engine,
+                pipeline=options["pipeline"],
+                ledger=dataset,
+                release_id=options["release_id"],
+                on_step=on_step,
+            ),
         )
+
+
+def run_statement(options: Mapping[str, Any]) -> None:
+    """The same for a statement."""
+    text, engine, dataset = read_text(options["statement"]), make_engine(options), find_dataset(options)
+    given = [(which, name, file) for which in _TABLES for name, file in options[which].items()]
+    with files_behind(tuple(file for *_, file in given), options["stdin_format"], options["temp_directory"]) as files:
+        tables: dict[str, dict[str, Any]] = {which: {} for which in _TABLES}
+        for (which, name, _), file in zip(given, files, strict=True):
+            tables[which][name] = file
+        asked = ask(text, engine=engine, tables=tables["tables"], public_tables=tables["public_tables"])
+        _check_targets(options, asked.files)
+        _check_shape(options, asked.statement.ordering.columns)
+        charged = {"ledger": dataset, "release_id": options["release_id"]}
+        _answer(
+            options,
+            lambda on_step: answer(asked, engine=engine, pipeline=options["pipeline"], on_step=on_step, **charged),
+        )
+
+
+def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release]) -> None:
+    with show_stages(quiet=options["quiet"]) as on_step:
+        release = release_of(on_step)
     say = remarks(quiet=options["quiet"])
-    _deliver(release if level is None else release.intervals(level), options, say)
+    _deliver(_shaped(release, options), options, say)
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
     say(f"noise (standard deviation): {noise}")
@@ -49,16 +80,34 @@ def run_query(options: Mapping[str, Any]) -> None:
         say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
 
 
-def _check_targets(options: Mapping[str, Any]) -> None:
+def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
     """Find out now what would be found out when the budget is already spent."""
     if options["out"] is not None and options["layout"] is not None:
         raise UsageError("--format is for standard output; with --out the file's ending says what to write.")
+    if options["out"] is None:
+        refuse_closed_output()
     if options["report"] is not None:
         refuse_without_charts()
     for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS), ("report", REPORT_ENDINGS)):
-        if options[name] is not None:
-            check_target(options[name], endings, force=options["force"])
-            refuse_input_as_target(options["files"], options[name])
+        target: Path | None = options[name]
+        if target is not None:
+            check_target(target, endings, force=options["force"])
+            refuse_input_as_target(files, target)
+
+
+def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """The same for what is done with released rows."""
+    level, top = options["intervals"], options["top"]
+    if level is not None:
+        refuse_intervals(level, columns)
+    if top is not None and (top[0] < 1 or top[1] not in columns):
+        raise UsageError(f"--top needs a number from 1 on and one of the columns {', '.join(columns)}.")
+
+
+def _shaped(release: Release, options: Mapping[str, Any]) -> Release:
+    if options["top"] is not None:
+        release = release.top(options["top"][0], by=options["top"][1])
+    return release if options["intervals"] is None else release.intervals(options["intervals"])
 
 
 def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:

@@ -15,8 +15,9 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from plume.engines.databases import let_database_in
 from plume.engines.duckdb_types import column_type, is_handed_over
-from plume.engines.engine import Noising, Table
+from plume.engines.engine import DatabaseTable, Noising, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.quietly import quietly
@@ -43,6 +44,8 @@ _Result = TypeVar("_Result")
 class DuckDB:
     """DuckDB in this process; works past memory by writing to `temp_directory`."""
 
+    dialect: ClassVar[Dialect] = DUCKDB
+
     memory_limit: str | None = None
     """Such as "4GB"; DuckDB's own default is four fifths of the machine."""
     threads: int | None = None
@@ -64,6 +67,9 @@ class DuckDB:
                 self._configure(connection, spill)
                 session = DuckDBSession(connection)
                 paths = [path for name, table in tables.items() for path in _let_in(session, name, table, spill)]
+                if any(table.stated for table in tables.values()):
+                    # It computes what two expressions share outside of their TRY, where it may fail.
+                    _set(connection, "disabled_optimizers", "'common_subexpressions'")
                 _set(connection, "operator_memory_limit", constant(_operator_memory(paths), DUCKDB))
                 _lock(connection, paths, spill)
                 yield session
@@ -145,6 +151,10 @@ class DuckDBSession:
         """Make a step a view."""
         self._execute(name, f"CREATE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
 
+    def relate(self, name: str, select: str) -> None:
+        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
+        self.define(name, select)
+
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
         self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
@@ -181,6 +191,10 @@ class DuckDBSession:
         """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
         return _quietly("input", lambda: self._connection.execute(statement).fetchall())
 
+    def attach(self, path: str, database: str) -> None:
+        """Open a database file for reading."""
+        self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
+
     def _execute(self, name: str, statement: str) -> None:
         _quietly(name, lambda: self._connection.execute(statement))
 
@@ -205,6 +219,8 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
         plain = _quietly(name, lambda: with_plain_names(files, folder))
         _open_files(session, name, plain, table.kinds)
         return plain.paths
+    if isinstance(table.content, DatabaseTable):
+        return (let_database_in(session, name, table.content),)
     _open_memory(session, name, table.content, table.kinds)
     return ()
 

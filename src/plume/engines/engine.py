@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -20,6 +21,31 @@ class Table:
 
     content: Any
     kinds: Mapping[str, Kind]
+    stated: bool = False
+    """Whether SQL of a statement reads it, whose expressions an engine must not take apart."""
+
+
+@dataclass(frozen=True)
+class DatabaseTable:
+    """A table of a DuckDB database file."""
+
+    path: Path
+    table: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows that a checked SELECT makes of tables; each belongs to one user."""
+
+    tables: Mapping[str, Table]
+    """The tables it reads, under the names they have in it."""
+    written: Mapping[str, str]
+    """What to call them in a message."""
+    select: str
+    units: tuple[tuple[str, str], ...]
+    """The columns of private tables that say whose a row is: table and column."""
+    equal: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
+    """The pairs of columns that it compares as they are."""
 
 
 class Session(Protocol):
@@ -34,6 +60,9 @@ class Session(Protocol):
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
+
+    def relate(self, name: str, select: str) -> None:
+        """Make the rows of a checked SELECT readable; what fails on a row is NULL there."""
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
@@ -53,6 +82,10 @@ class Session(Protocol):
 
 class Engine(Protocol):
     """Somewhere a plan can run."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL it speaks."""
 
     def open(self, tables: Mapping[str, Table]) -> AbstractContextManager[Session]:
         """Let tables in under their names, and nothing else; everything is gone when the session closes."""

@@ -29,10 +29,11 @@ from plume.plan.nodes import Lookup
 from plume.plan.sql import ASK_STORE
 from plume.plan.types import Schema
 
+_ANSI = "spark.sql.ansi.enabled"
 # What a run needs, in a session of its own: the caller's stays as it is.
 _SETTINGS = {
     # Overflow and casts must never pass in silence.
-    "spark.sql.ansi.enabled": "true",
+    _ANSI: "true",
     "spark.sql.caseSensitive": "true",
     # Otherwise ${...} inside a name or a constant would be replaced.
     "spark.sql.variable.substitute": "false",
@@ -56,6 +57,8 @@ AUTO = "auto"
 @dataclass(frozen=True)
 class Spark:
     """Spark, classic or Connect."""
+
+    dialect: ClassVar[Dialect] = SPARK
 
     session: Any = None
     """A SparkSession; if there is none, the active one, or a new one on this machine."""
@@ -115,6 +118,14 @@ class SparkRun:
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
         self._show(name, lambda: self._session.sql(select))
+
+    def relate(self, name: str, select: str) -> None:
+        """Make the rows of a checked SELECT readable. It is analysed with ANSI mode off, so that what fails on a row is NULL."""
+        withheld(name, lambda: self._session.conf.set(_ANSI, "false"))
+        try:
+            self.define(name, select)
+        finally:
+            withheld(name, lambda: self._session.conf.set(_ANSI, "true"))
 
     def keep(self, name: str, select: str) -> None:
         """Keep what a step computes on the executors' disks, for the several steps that read it."""

@@ -96,8 +96,8 @@ def charge_for(explanation: Explanation) -> Charge:
     return charge_of(costs(explanation.plan), explanation.spent, explanation.asked.query.budget)
 
 
-def request_of(explanation: Explanation, dataset: str) -> str:
-    """Hash all that decides what is asked: the query and its noise, the plan, the dataset, and the version of the code."""
+def request_of(explanation: Explanation, dataset: str, relation: str | None = None) -> str:
+    """Hash all that decides what is asked: the query and its noise, the plan, the dataset, what SQL makes of it, and the version."""
     query = explanation.asked.query
     asked = {
         "plume": __version__,
@@ -106,7 +106,7 @@ def request_of(explanation: Explanation, dataset: str) -> str:
         "measures": [repr(measure) for measure in query.measures],
         "plan": explanation.sql(),
         "public_keys": _digest(query.public_keys),
-    }
+    } | ({} if relation is None else {"relation": relation})
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 

@@ -1,0 +1,31 @@
+"""`plume explain`: a query by its options, by its file or as a statement; what would be done, and no data touched."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from plume.cli.asking import make_query
+from plume.cli.statement_text import read_text
+from plume.explanation import Explanation
+from plume.running import explain
+from plume.statement.answering import explain_sql
+
+
+def print_explanation(options: Mapping[str, Any]) -> None:
+    """Print how the question would be answered."""
+    explanation = _explain(options)
+    if options["dialect"] is not None:
+        click.echo(explanation.sql(options["dialect"]))
+    elif options["layout"] == "json":
+        click.echo(json.dumps(explanation.record(), indent=2))
+    else:
+        click.echo(str(explanation))
+
+
+def _explain(options: Mapping[str, Any]) -> Explanation:
+    if options["statement"] is None:
+        return explain(make_query(options), pipeline=options["pipeline"])
+    tables = {which: options[which] for which in ("tables", "public_tables")}
+    return explain_sql(read_text(options["statement"]), **tables, pipeline=options["pipeline"])

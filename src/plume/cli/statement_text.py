@@ -1,0 +1,21 @@
+"""Where a statement comes from: the command line itself, a file, or standard input."""
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from plume.cli.standard_input import DASH
+from plume.errors import InputError
+
+
+def read_text(given: str) -> str:
+    """Read a statement: - is standard input, what ends in .sql is a file, anything else is the statement."""
+    if given != DASH and not given.lower().endswith(".sql"):
+        return given
+    text: str | None = None
+    with suppress(OSError, ValueError, AttributeError):  # a closed standard input is None
+        text = sys.stdin.buffer.read().decode() if given == DASH else Path(given).read_text(encoding="utf-8")
+    if text is None:
+        named = "standard input" if given == DASH else repr(given)
+        raise InputError(f"{named} could not be read as a statement; is it there, as text in UTF-8?")
+    return text

@@ -1,0 +1,60 @@
+"""Tables of DuckDB database files: opened for reading, byte by byte, and no views."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from plume.engines.engine import DatabaseTable
+from plume.errors import EngineError, InputError, ResourceError, printable
+from plume.plan.dialect import DUCKDB, constant, identifier
+
+
+class Databases(Protocol):
+    """What of a session is needed here."""
+
+    def attach(self, path: str, database: str) -> None:
+        """Open a database file for reading."""
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer a statement about columns."""
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+
+
+def let_database_in(session: Databases, name: str, table: DatabaseTable) -> Path:
+    """Let a table of a database file in, and say which file that needs; a view might mix the rows of users, and is refused."""
+    path, shown = table.path.absolute(), printable(table.path.name)
+    if not path.is_file():
+        raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
+    database = identifier(f"database_of_{name}", DUCKDB)
+    if not _opens(session, path, database):
+        raise InputError(
+            f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
+        )
+    named = f"database_name = {constant(f'database_of_{name}', DUCKDB)} AND NOT internal"
+    found = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
+    schemas = [schema for schema, own in found if table.table in (own, f"{schema}.{own}")]
+    if len(schemas) != 1:
+        raise InputError(f"{shown} has no table {table.table!r}, or several; write schema.table, and no views.")
+    own = table.table.removeprefix(f"{schemas[0]}.")
+    placed = f"{named} AND schema_name = {constant(schemas[0], DUCKDB)} AND table_name = {constant(own, DUCKDB)}"
+    columns = session.ask(f"SELECT column_name, data_type FROM duckdb_columns() WHERE {placed} ORDER BY column_index")
+    listed = ", ".join(_byte_by_byte(*column) for column in columns)
+    session.define(name, f"SELECT {listed} FROM {database}.{identifier(schemas[0], DUCKDB)}.{identifier(own, DUCKDB)}")
+    return path
+
+
+def _opens(session: Databases, path: Path, database: str) -> bool:
+    try:
+        session.attach(str(path), database)
+    except ResourceError:
+        raise
+    except EngineError:
+        return False
+    return True
+
+
+def _byte_by_byte(column: str, kind: str) -> str:
+    """Print a column; text of a table may have a collation, by which Bob and bob would be one."""
+    quoted = identifier(column, DUCKDB)
+    return f'({quoted} COLLATE "C") AS {quoted}' if kind == "VARCHAR" else quoted

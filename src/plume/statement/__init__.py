@@ -1,0 +1,1 @@
+"""BigQuery's differential-privacy SQL, read into a query and the relation below it."""

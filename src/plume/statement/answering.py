@@ -1,0 +1,156 @@
+"""`plume.sql`: a statement in, a release out. Everything private is the query's; this only makes its rows, and sorts what was released."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import DatabaseTable, Engine, Relation, Table
+from plume.engines.execute import OnStep
+from plume.engines.frames import is_spark_frame
+from plume.errors import SettingError
+from plume.explanation import Explanation
+from plume.ledger.ledger import Dataset, Ledger
+from plume.plan.dialect import Dialect
+from plume.plan.types import Kind
+from plume.query import Query
+from plume.release import Release
+from plume.running import explain, run
+from plume.statement.asking import Statement, read_statement
+from plume.statement.printing import is_equality, print_relation
+from plume.statement.relations import Select, Source, origins, sources_of, tables_of
+from plume.statement.tables import Tables
+from plume.statement.text import Text
+
+_PUBLIC = "public_groups"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A statement as a query, and the data it is about."""
+
+    query: Query
+    data: Any
+    statement: Statement
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths among the data."""
+        listed = (
+            [table.content for table in self.data.tables.values()] if isinstance(self.data, Relation) else [self.data]
+        )
+        paths = (data.path if isinstance(data, DatabaseTable) else data for data in listed)
+        return tuple(str(path) for path in paths if isinstance(path, str | Path))
+
+
+def sql(  # noqa: PLR0913 - all of them are the caller's
+    text: str,
+    *,
+    engine: Engine | None = None,
+    tables: Mapping[str, Any] | None = None,
+    public_tables: Mapping[str, Any] | None = None,
+    pipeline: str = "plume",
+    ledger: Ledger | Dataset | None = None,
+    dataset: str | None = None,
+    release_id: str | None = None,
+    on_step: OnStep | None = None,
+) -> Release:
+    """Answer a statement in BigQuery's differential-privacy syntax, around the engine's own dialect.
+
+    `tables` and `public_tables` give data their names in the statement; whatever `plume.run` reads is data. Nobody's rows are in public
+    tables, which may be joined freely. The rest is as in `plume.run`.
+
+    Guarantee: that of `plume.run`, for one value of the privacy unit column in all private tables. docs/guarantees/sql.md.
+    """
+    engine = engine or _engine_for(tables, public_tables)
+    asked = ask(text, engine=engine, tables=tables, public_tables=public_tables)
+    charged = {"ledger": ledger, "dataset": dataset, "release_id": release_id}
+    return answer(asked, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
+
+
+def answer(asked: Asked, **settings: Any) -> Release:
+    """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
+    release = run(asked.query, asked.data, **settings)
+    return replace(release, rows=asked.statement.ordering.apply(release.rows))
+
+
+def explain_sql(
+    text: str,
+    *,
+    engine: Engine | None = None,
+    tables: Mapping[str, Any] | None = None,
+    public_tables: Mapping[str, Any] | None = None,
+    pipeline: str = "plume",
+) -> Explanation:
+    """Say how a statement would be answered. No private data is touched; public groups are read."""
+    engine = engine or _engine_for(tables, public_tables)
+    return explain(ask(text, engine=engine, tables=tables, public_tables=public_tables).query, pipeline=pipeline)
+
+
+def ask(
+    text: str,
+    *,
+    engine: Engine,
+    tables: Mapping[str, Any] | None = None,
+    public_tables: Mapping[str, Any] | None = None,
+) -> Asked:
+    """Read a statement as a query and its data."""
+    dialect = getattr(engine, "dialect", None)
+    if not isinstance(dialect, Dialect):
+        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+    known = Tables(Text(text), dialect, tables or {}, public_tables or {})
+    statement = read_statement(text, dialect.name, known.find)
+    listed = statement.public_keys
+    query = statement.query(_fetch(listed, statement, known, engine) if listed is not None else None)
+    if statement.table is not None:
+        return Asked(query, known.found[statement.table.name], statement)
+    return Asked(query, _relation(statement.relation, statement, known), statement)
+
+
+def _engine_for(*tables: Mapping[str, Any] | None) -> Engine:
+    """Spark if any of the data lies there, DuckDB for everything else."""
+    data = [content for given in tables if isinstance(given, Mapping) for content in given.values()]
+    if not any(map(is_spark_frame, data)):
+        return DuckDB()
+    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
+
+    return Spark()
+
+
+def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
+    """Hand a relation over to an engine, with the tables and columns it reads."""
+    kinds = {
+        table.name: {column: kind or Kind.TEXT for column, kind in statement.uses.kinds.get(table.name, {}).items()}
+        for table in tables_of(select)
+    }
+    for table in tables_of(select):
+        if not kinds[table.name]:
+            raise statement.text.refusal(statement.clause, f"no column of {table.written} is used; leave it out.")
+    return Relation(
+        tables={name: Table(known.found[name], columns, stated=True) for name, columns in kinds.items()},
+        written={table.name: table.written for table in tables_of(select)},
+        select=print_relation(select, known.dialect),
+        units=tuple(dict.fromkeys((table.name, column) for table, column in statement.units)),
+        equal=tuple(pair for source, within in sources_of(select) for pair in _equal_columns(source, within)),
+    )
+
+
+def _equal_columns(source: Source, select: Select) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """List the columns of tables that a join compares as they are, pair by pair."""
+    pairs = []
+    for condition in filter(is_equality, source.on):
+        sides = [origins(select.source(side.table).relation, side.name) for side in (condition.left, condition.right)]
+        left, right = ([(table.name, column) for table, column in side] for side in sides)
+        pairs += [(one, other) for one in left for other in right]
+    return pairs
+
+
+def _fetch(listed: Select, statement: Statement, known: Tables, engine: Engine) -> pa.Table:
+    """Read the public list, which is made of public tables alone."""
+    relation = _relation(listed, statement, known)
+    with engine.open(relation.tables) as session:
+        session.relate(_PUBLIC, relation.select)
+        return session.fetch(_PUBLIC, statement.keys)

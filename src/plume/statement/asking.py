@@ -1,0 +1,292 @@
+"""The private SELECT becomes a query over a relation: the user, the keys and the values, each a column of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from plume.condition import parse_condition
+from plume.errors import ConditionError, UsageError
+from plume.mechanisms.mechanism import Mechanism
+from plume.plan.types import Kind
+from plume.query import Query
+from plume.statement.building import Builder, Find
+from plume.statement.clauses import meant
+from plume.statement.measures import Aggregate, Columns, make_measure
+from plume.statement.names import Scope, Uses, qualified
+from plume.statement.ordering import Ordering, read_ordering
+from plume.statement.public_groups import Keyed, split_public_groups
+from plume.statement.reading import Parsed, read
+from plume.statement.relations import PARTS, Call, Given, Select, Source, units
+from plume.statement.scalars import is_call
+from plume.statement.settings import Settings, read_settings
+from plume.statement.text import Text, Tree
+
+_UNIT = "privacy_unit"
+_PRIVATE_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "order", "limit", "offset", "with_"})
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement that was read and checked."""
+
+    settings: Settings
+    user: str
+    keys: tuple[str, ...]
+    measures: tuple[Mechanism, ...]
+    relation: Select
+    """The rows that the query is about; each belongs to one user."""
+    public_keys: Select | None
+    """Where public groups come from."""
+    one_group: bool
+    """Whether there is no GROUP BY: then there is one group, 1, which is public."""
+    uses: Uses
+    units: tuple[tuple[Given, str], ...]
+    """The columns of private tables that say whose a row is."""
+    ordering: Ordering
+    where: str | None
+    """The condition on rows, if it is one that a query can have."""
+    clause: int
+    text: Text
+
+    def query(self, public_keys: Any = None) -> Query:
+        """Make the query."""
+        return self._made(public_keys, where=self.where if self.table is not None else None)
+
+    @property
+    def table(self) -> Given | None:
+        """The one table that the query is about, if its rows need no SQL to be made."""
+        relation, source = self.relation, self.relation.sources[0]
+        plain = all(isinstance(tree, exp.Column) and tree.name == name for name, tree in relation.outputs or ())
+        simple = len(relation.sources) == 1 and not relation.parts and (self.where is not None or not relation.where)
+        return source.relation if plain and simple and isinstance(source.relation, Given) else None
+
+    def _made(self, public_keys: Any, *, where: str | None) -> Query:
+        failure = ""
+        try:
+            return Query(
+                user=self.user,
+                keys=self.keys,
+                measures=self.measures,
+                max_keys_per_user=1 if self.one_group else self.settings.max_keys_per_user,
+                budget=self.settings.budget,
+                where=where,
+                public_keys=[1] if self.one_group else public_keys,
+                min_users=self.settings.min_users,
+                selection=self.settings.selection,
+            )
+        except UsageError as error:
+            failure = str(error)
+        raise self.text.refusal(self.clause, failure)
+
+
+def read_statement(text: str, dialect: str, find: Find) -> Statement:
+    """Read a statement in the dialect of an engine; `find` knows the tables."""
+    parsed = read(text, dialect)
+    return _Asking(parsed, find).statement()
+
+
+@dataclass
+class _Asking:
+    """Gathers the columns that the private SELECT needs."""
+
+    parsed: Parsed
+    find: Find
+    names: dict[str, Tree] = field(default_factory=dict)
+    """The columns of the relation so far: what each is, over the sources."""
+    means: dict[str, Tree] = field(default_factory=dict)
+    """Columns that are the mean of an expression over the rows of one user and group."""
+
+    def __post_init__(self) -> None:
+        self.text = self.parsed.text
+        self.builder = Builder(self.text, self.find)
+        self.scope = Scope(self.text, self.builder.uses)
+
+    def statement(self) -> Statement:
+        select, settings = self.parsed.select, read_settings(self.parsed)
+        self._refuse_others(select)
+        sources = self.builder.sources(select, self.scope, self.builder.ctes(select))
+        where = self.builder.conditions(select.args.get("where"), self.scope)
+        unit = self.scope.resolve(settings.unit)
+        groups = self._groups(select)
+        keyed = Keyed(sources, tuple(groups), ())
+        if settings.public_groups and select.args.get("group") is None:
+            raise self.text.refusal(select, "PUBLIC_GROUPS needs GROUP BY, with columns of the public list.")
+        if settings.public_groups:
+            keyed = split_public_groups(self.text, keyed, where, select)
+        keys = self._name_keys(select, groups)
+        self.names = dict(zip(keys, keyed.keys, strict=True))
+        user = unit.name if unit.name.casefold() not in {key.casefold() for key in keys} else self._free(_UNIT)
+        self.names = {user: unit} | self.names
+        measures, columns = self._measures(select, unit, dict(zip(keys, groups, strict=True)))
+        relation = self._relation(keyed.sources, where, user, keys)
+        found = tuple(units(relation, user, self.text, settings.unit))
+        self._refuse_two_units(found, settings)
+        self._note_kinds(relation, measures)
+        return Statement(
+            settings=settings,
+            user=user,
+            keys=keys,
+            measures=measures,
+            relation=relation,
+            public_keys=keyed.public_keys(keys) if settings.public_groups else None,
+            one_group=select.args.get("group") is None,
+            uses=self.builder.uses,
+            units=found,
+            ordering=read_ordering(self.text, select, columns),
+            where=self._where(select),
+            clause=self.parsed.clause,
+            text=self.text,
+        )
+
+    def _refuse_others(self, select: Tree) -> None:
+        told = {
+            "having": "HAVING is not known in a private SELECT; filter the release, which costs nothing",
+            "qualify": "QUALIFY is not known in a private SELECT",
+            "distinct": "a private SELECT is not DISTINCT; groups are already",
+        }
+        for name, value in select.args.items():
+            if value and name not in _PRIVATE_PARTS:
+                at = value if isinstance(value, exp.Expression) and name != "distinct" else select
+                raise self.text.refusal(at, f"{told.get(name, f'{name.upper()} is not known in a private SELECT')}.")
+        group = select.args.get("group")
+        others = [
+            name for name, value in (group.args if group is not None else {}).items() if value and name != "expressions"
+        ]
+        if others:
+            raise self.text.refusal(
+                select.args["group"], f"GROUP BY {others[0].upper()} is not known in a private SELECT."
+            )
+
+    def _groups(self, select: Tree) -> list[Tree]:
+        """Read what is grouped by, over the sources; without GROUP BY everything is one group, which is known without data."""
+        if select.args.get("group") is None:
+            return [exp.Literal.number(1)]
+        items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
+        found: list[Tree] = []
+        for item in items:
+            group = self.scope.scalar(item)
+            if group in found:
+                raise self.text.refusal(item, "GROUP BY names the same twice.")
+            found.append(group)
+        return found
+
+    def _name_keys(self, select: Tree, groups: list[Tree]) -> tuple[str, ...]:
+        """Name keys as the list of the SELECT does, or else after their columns."""
+        listed: dict[int, str] = {}
+        for item in select.expressions:
+            tree = item.this if isinstance(item, exp.Alias) else item
+            if isinstance(tree, exp.Star):
+                raise self.text.refusal(item, "a private SELECT lists its groups and aggregates; * is neither.")
+            if not is_call(tree) and not any(is_call(part) for part in tree.walk()):
+                group = self.scope.scalar(tree)
+                if group not in groups:
+                    raise self.text.refusal(item, f"{self.text.quote(tree)!r} is neither grouped by nor an aggregate.")
+                listed.setdefault(groups.index(group), item.alias_or_name or f"key_{groups.index(group) + 1}")
+        columns = [
+            group.name if isinstance(group, exp.Column) else f"key_{place + 1}" for place, group in enumerate(groups)
+        ]
+        return tuple(listed.get(place, column) for place, column in enumerate(columns))
+
+    def _measures(
+        self, select: Tree, unit: Tree, keys: Mapping[str, Tree]
+    ) -> tuple[tuple[Mechanism, ...], list[tuple[str, Tree]]]:
+        """Read the aggregates, and the columns of the result in the order of the list."""
+        columns = Columns(self._value, self._mean_of_user, lambda tree: self._is(tree, unit))
+        measures: list[Mechanism] = []
+        listed: list[tuple[str, Tree]] = []
+        for item in select.expressions:
+            tree = item.this if isinstance(item, exp.Alias) else item
+            if any(is_call(part) for part in tree.walk()):
+                if not is_call(tree) or isinstance(tree, exp.Window):
+                    raise self.text.refusal(
+                        item, "an aggregate of a private SELECT stands alone; compute with it afterwards."
+                    )
+                measures.append(make_measure(self.text, Aggregate(tree, item.alias or None), columns))
+                listed.append((next(iter(measures[-1].columns)), item))
+            else:
+                group = self.scope.scalar(tree)
+                listed.append((next(name for name, key in keys.items() if key == group), item))
+        if not measures:
+            raise self.text.refusal(
+                select, "there is no aggregate; COUNT(DISTINCT ...) of the privacy unit counts users."
+            )
+        return tuple(measures), listed
+
+    def _is(self, tree: Tree, unit: Tree) -> bool:
+        return isinstance(tree, exp.Column) and bool(self.scope.resolve(tree) == unit)
+
+    def _value(self, tree: Tree) -> str:
+        """Name the column of an expression; one that is there already is not there twice."""
+        own = self.scope.scalar(tree)
+        for name, known in self.names.items():
+            if known == own:
+                return name
+        name = own.name if isinstance(own, exp.Column) and self._is_free(own.name) else self._free("value")
+        self.names[name] = own
+        return name
+
+    def _mean_of_user(self, tree: Tree) -> str:
+        own = self.scope.scalar(tree)
+        for name, known in self.means.items():
+            if known == own:
+                return name
+        name = self._free("mean_of_user")
+        self.means[name] = own
+        return name
+
+    def _is_free(self, name: str) -> bool:
+        taken = {known.casefold() for known in (*self.names, *self.means)}
+        return name.casefold() not in taken
+
+    def _free(self, name: str) -> str:
+        return next(candidate for number in range(1, 10**6) if self._is_free(candidate := f"{name}_{number}"))
+
+    def _relation(
+        self, sources: tuple[Source, ...], where: tuple[Tree, ...], user: str, keys: tuple[str, ...]
+    ) -> Select:
+        """Select the columns; means of users are windows over one user and group."""
+        if not self.means:
+            return Select(sources, where, outputs=tuple(self.names.items()), tree=None)
+        partition = tuple(self.names[name] for name in (user, *keys))
+        calls = {
+            name: Call("AVG", tree, partition=partition, tree=self.parsed.select) for name, tree in self.means.items()
+        }
+        parts = {name: qualified(PARTS, f"c{place}") for place, name in enumerate([*self.names, *calls], start=1)}
+        computed = zip((part.name for part in parts.values()), [*self.names.values(), *calls.values()], strict=True)
+        return Select(sources, where, parts=tuple(computed), outputs=tuple(parts.items()), tree=None)
+
+    def _refuse_two_units(self, found: tuple[tuple[Given, str], ...], settings: Settings) -> None:
+        """Refuse a table whose rows would belong to one user here and to another there."""
+        known: dict[str, str] = {}
+        for table, column in found:
+            other = known.setdefault(table.name, column)
+            if other.casefold() != column.casefold():
+                raise self.text.refusal(
+                    settings.unit,
+                    f"rows of {table.written} would belong to the user in {other!r} and to the one in {column!r}.",
+                )
+
+    def _where(self, select: Tree) -> str | None:
+        """Give the condition as a query would have it, or None if it holds more."""
+        clause = select.args.get("where")
+        if clause is None:
+            return None
+        plain = clause.this.copy().transform(_unqualified)
+        text = str(plain.sql(dialect="duckdb"))
+        try:
+            parse_condition(text)
+        except ConditionError:
+            return None
+        return text
+
+    def _note_kinds(self, relation: Select, measures: tuple[Mechanism, ...]) -> None:
+        """Say how the values of measures are read from files without types."""
+        for measure in measures:
+            for name, kinds in measure.value_columns.items():
+                self.builder.uses.note(relation, name, Kind.FLOAT if Kind.FLOAT in kinds else Kind.TIMESTAMP)
+
+
+def _unqualified(tree: Tree) -> Tree:
+    return exp.column(exp.to_identifier(tree.name, quoted=True)) if isinstance(tree, exp.Column) else tree

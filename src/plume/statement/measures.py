@@ -1,0 +1,162 @@
+"""The aggregates of the private SELECT become measures, with the meaning that BigQuery gives them or not at all."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+from sqlglot import exp
+
+from plume.errors import UsageError
+from plume.mechanisms.count import count
+from plume.mechanisms.mean import mean
+from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.quantiles import quantiles
+from plume.mechanisms.sum import sum as sum_of
+from plume.mechanisms.users import users
+from plume.mechanisms.variance import stddev, variance
+from plume.plan.dialect import DUCKDB, identifier
+from plume.statement.settings import number
+from plume.statement.text import Text, Tree, start_of
+
+PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
+_TAKES = {
+    "COUNT": (PER_GROUP,),
+    "SUM": (PER_GROUP,),
+    "AVG": (PER_GROUP, PER_ROW),
+    "VAR_POP": (PER_ROW,),
+    "STDDEV_POP": (PER_ROW,),
+    "PERCENTILE_CONT": (PER_ROW,),
+}
+_EXAMPLES = {PER_GROUP: f"{PER_GROUP} => (0, 60)", PER_ROW: f"{PER_ROW} => (0, 60)"}
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """An aggregate of the private SELECT, as it was written."""
+
+    tree: Tree
+    name: str | None
+    """What the result is called, if the statement says so."""
+
+    @property
+    def function(self) -> str:
+        """Its name."""
+        return str(self.tree.name.upper())
+
+    @property
+    def arguments(self) -> list[Any]:
+        """What it is of."""
+        return [part for part in self.tree.expressions if not isinstance(part, exp.Kwarg)]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How arguments of aggregates become columns of the relation: the caller knows."""
+
+    value: Callable[[Tree], str]
+    """Names the column of an expression."""
+    mean_of_user: Callable[[Tree], str]
+    """Names the column that holds the mean of an expression over the rows of one user in one group."""
+    is_unit: Callable[[Tree], bool]
+
+
+def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
+    """Make the measure that an aggregate asks for."""
+    tree = aggregate.tree
+    if aggregate.function not in _TAKES:
+        raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_TAKES)} are.")
+    failure = ""
+    try:
+        return _make(text, aggregate, columns)
+    except UsageError as error:
+        if hasattr(error, "line"):
+            raise
+        failure = str(error)
+    raise text.refusal(tree, failure)
+
+
+def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
+    arguments, name = aggregate.arguments, aggregate.name
+    wanted = 2 if aggregate.function == "PERCENTILE_CONT" else 1
+    if len(arguments) != wanted:
+        raise text.refusal(
+            aggregate.tree, f"{aggregate.function} takes {wanted} argument{'s'[: wanted - 1]} and its bounds."
+        )
+    if aggregate.function == "COUNT":
+        return _count(text, aggregate, columns)
+    which, (low, high) = _bounds(text, aggregate)
+    if aggregate.function == "AVG" and which == PER_GROUP:
+        mean_of_user = columns.mean_of_user(arguments[0])
+        return mean(mean_of_user, low, high, name=name or f"{_called(arguments[0], mean_of_user)}_mean")
+    column = columns.value(arguments[0])
+    match aggregate.function:
+        case "SUM":
+            return sum_of(column, low, high, name=name)
+        case "AVG":
+            return mean(column, low, high, name=name)
+        case "VAR_POP":
+            return variance(column, low, high, name=name)
+        case "STDDEV_POP":
+            return stddev(column, low, high, name=name)
+        case _:
+            found = quantiles(column, [number(arguments[1])], low, high)
+            return replace(found, name=name, names=(name,)) if name else found
+
+
+def _called(tree: Tree, otherwise: str) -> str:
+    return str(tree.name) if isinstance(tree, exp.Column) else otherwise
+
+
+def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
+    argument, name = aggregate.arguments[0], aggregate.name
+    if isinstance(argument, exp.Distinct):
+        if len(argument.expressions) != 1 or not columns.is_unit(argument.expressions[0]):
+            raise text.refusal(aggregate.tree, "COUNT(DISTINCT ...) can count the privacy unit only.")
+        return users(name=name or "users")
+    _, (low, high) = _bounds(text, aggregate)
+    if low != 0 or not isinstance(high, int):
+        raise text.refusal(
+            aggregate.tree, f"the bounds of COUNT are 0 and a whole number, as in {PER_GROUP} => (0, 5)."
+        )
+    if isinstance(argument, exp.Star):
+        return count(high, name=name or "count")
+    column = columns.value(argument)
+    return count(high, name=name or f"{column}_count", where=f"{identifier(column, DUCKDB)} IS NOT NULL")
+
+
+def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
+    """Read the bounds of an aggregate; none are guessed from data, since that would cost budget of its own."""
+    takes, tree = _TAKES[aggregate.function], aggregate.tree
+    given = [part for part in tree.expressions if isinstance(part, exp.Kwarg)]
+    if not given:
+        example = (
+            f"{PER_GROUP} => (0, 5)"
+            if aggregate.function == "COUNT"
+            else " or ".join(_EXAMPLES[name] for name in takes)
+        )
+        raise text.refusal(
+            tree, f"{aggregate.function} needs bounds on what one user adds: {example}. None are guessed from data."
+        )
+    name = given[0].name.lower()
+    if len(given) > 1 or name not in takes:
+        raise text.refusal(_start(text, given[-1]), f"{aggregate.function} takes {' or '.join(takes)}, once.")
+    values = given[0].expression.expressions if isinstance(given[0].expression, exp.Tuple) else []
+    bounds = [_bound(value) for value in values]
+    if len(bounds) != 2 or None in bounds:  # noqa: PLR2004 - a low and a high one
+        raise text.refusal(_start(text, given[0]), f"{name} must be two constants, as in {name} => (0, 60).")
+    return name, (bounds[0], bounds[1])
+
+
+def _start(text: Text, argument: Tree) -> int:
+    """Find where a named argument begins, of which sqlglot notes the value only."""
+    return max(text.text.rfind(argument.name, 0, start_of(argument)), 0)
+
+
+def _bound(tree: Tree) -> Any:
+    if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal) and tree.to.this is exp.DataType.Type.DATE:
+        try:
+            return date.fromisoformat(tree.this.this)
+        except ValueError:
+            return None
+    return number(tree)

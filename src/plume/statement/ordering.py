@@ -1,0 +1,71 @@
+"""ORDER BY and LIMIT of the private SELECT: they act on released rows, which costs nothing."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from sqlglot import exp
+
+from plume.errors import OutputError
+from plume.statement.settings import number
+from plume.statement.text import Text, Tree
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Which columns of a release are shown, in which order, and which rows."""
+
+    columns: tuple[str, ...]
+    by: tuple[tuple[str, str], ...] = ()
+    """Columns, each "ascending" or "descending"."""
+    limit: int | None = None
+    offset: int = 0
+
+    def apply(self, rows: pa.Table) -> pa.Table:
+        """Sort, cut and choose; nothing but released rows is read."""
+        sortable = True
+        try:
+            order = pc.sort_indices(rows, sort_keys=list(self.by)) if self.by else None
+        except pa.ArrowException:
+            sortable = False
+        if not sortable:
+            raise OutputError("ORDER BY names a column whose type has no order; leave it out.")
+        rows = rows if order is None else rows.take(order)
+        return rows.slice(self.offset, self.limit).select(list(self.columns))
+
+
+def read_ordering(text: Text, select: Tree, columns: list[tuple[str, Tree]]) -> Ordering:
+    """Read ORDER BY, LIMIT and OFFSET; `columns` are those of the result, with what they were written as."""
+    order = select.args.get("order")
+    by = tuple(_by(text, item, columns) for item in (order.expressions if order is not None else ()))
+    limit = select.args.get("limit")
+    if limit is not None and not isinstance(limit, exp.Limit):
+        raise text.refusal(limit, "write LIMIT and a number.")
+    cut = {name: _whole(text, select.args.get(name), name) for name in ("limit", "offset")}
+    return Ordering(tuple(name for name, _ in columns), by, cut["limit"], cut["offset"] or 0)
+
+
+def _by(text: Text, item: Tree, columns: list[tuple[str, Tree]]) -> tuple[str, str]:
+    direction = "descending" if item.args.get("desc") else "ascending"
+    place = number(item.this)
+    if isinstance(place, int) and 1 <= place <= len(columns):
+        return columns[place - 1][0], direction
+    for name, written in columns:
+        own = written.this if isinstance(written, exp.Alias) else written
+        named = (
+            isinstance(item.this, exp.Column) and not item.this.table and item.this.name.casefold() == name.casefold()
+        )
+        if named or own == item.this:
+            return name, direction
+    raise text.refusal(
+        item, "ORDER BY must name a column of the result, or its number; only released rows can be sorted."
+    )
+
+
+def _whole(text: Text, clause: Tree | None, name: str) -> int | None:
+    if clause is None:
+        return None
+    value = number(clause.expression)
+    if not isinstance(value, int) or value < 0:
+        raise text.refusal(clause, f"{name.upper()} must be a whole number.")
+    return value

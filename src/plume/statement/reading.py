@@ -1,0 +1,177 @@
+"""A statement becomes a tree: the clause about privacy is cut out of the tokens, and sqlglot parses what is left.
+
+The dialect is the engine's own. The names of aggregates are taken out of it, so that they may have arguments no engine knows.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.tokenizer_core import TokenType
+
+from plume.errors import StatementError
+from plume.statement.text import Text, Tree, start_of
+
+CALLS = frozenset(
+    {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "STDDEV_POP", "PERCENTILE_CONT", "RANK", "DENSE_RANK"}
+)
+"""Functions of many rows; everything else is a function of one."""
+_TAKEN_OUT = CALLS | {"VARIANCE_POP"}
+_LONGEST = 100_000
+_FORM = (
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 8, "
+    "privacy_unit_column = user_id) ..."
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One entry of the clause about privacy: where it stands, and its value as a tree."""
+
+    start: int
+    value: Tree
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A statement as a tree, without the clause about privacy, and that clause."""
+
+    text: Text
+    select: Tree
+    options: Mapping[str, Option]
+    clause: int
+    """Where the clause stands."""
+
+
+def read(text: str, dialect: str) -> Parsed:
+    """Parse a statement in the dialect of an engine."""
+    if not isinstance(text, str) or not text.strip():
+        raise StatementError("the statement is empty; write " + _FORM, line=1, column=1)
+    source = Text(text)
+    if len(text) > _LONGEST:
+        raise source.refusal(0, f"the statement is longer than {_LONGEST:,} characters.")
+    tokens = _tokens(source, dialect)
+    begin, end = _clause(source, tokens)
+    options = _options(source, tokens[begin + 2 : end], dialect)
+    select = _parse(source, [*tokens[:begin], *tokens[end:]], dialect)
+    if not isinstance(select, exp.Select):
+        raise source.refusal(
+            tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
+        )
+    return Parsed(source, select, options, tokens[begin].start)
+
+
+@cache
+def _dialect(name: str) -> Any:
+    """Make the engine's dialect with quotes as BigQuery has them, in which aggregates are functions like any other."""
+    base: Any = {"duckdb": DuckDB, "spark": Spark}[name]
+
+    quotes = [*dict.fromkeys([*base.Tokenizer.IDENTIFIERS, "`"])]
+    tokenizer = type("Tokenizer", (base.Tokenizer,), {"IDENTIFIERS": quotes})
+    known = {
+        table: {name: made for name, made in getattr(base.Parser, table).items() if name not in _TAKEN_OUT}
+        for table in ("FUNCTIONS", "FUNCTION_PARSERS")
+    }
+    parser = type("Parser", (base.Parser,), known)
+    return type("Statement", (base,), {"Tokenizer": tokenizer, "Parser": parser})()
+
+
+def _tokens(source: Text, dialect: str) -> list[Any]:
+    tokens: list[Any] | None = None
+    with suppress(SqlglotError, RecursionError, UnicodeEncodeError):
+        source.text.encode()
+        tokens = _dialect(dialect).tokenize(source.text)
+    if tokens is None:
+        raise source.refusal(0, "this cannot be read as SQL; is a quote or a comment left open?")
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            raise source.refusal(token.start, "there are several statements; give one.")
+    return tokens
+
+
+def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
+    """Find the tokens of the clause, from WITH to the bracket that closes its options."""
+    words = [_word(token) for token in tokens]
+    found = [place for place, word in enumerate(words) if word == "DIFFERENTIAL_PRIVACY"]
+    if not found or words[max(found[0] - 2, 0) : found[0]] != ["SELECT", "WITH"]:
+        raise source.refusal(tokens[found[0]].start if found else 0, f"there is no private SELECT; write {_FORM}")
+    if len(found) > 1:
+        raise source.refusal(
+            tokens[found[1]].start, "there are two private SELECTs; each release is a statement of its own."
+        )
+    begin = found[0] - 1
+    if words[: begin - 1].count("(") != words[: begin - 1].count(")"):
+        raise source.refusal(tokens[begin].start, "the private SELECT is inside another one; it must be the outermost.")
+    if words[begin + 2 : begin + 4] != ["OPTIONS", "("]:
+        raise source.refusal(tokens[begin + 1].start, f"OPTIONS (...) must follow DIFFERENTIAL_PRIVACY: {_FORM}")
+    depth = 0
+    for place in range(begin + 3, len(tokens)):
+        depth += {"(": 1, ")": -1}.get(words[place], 0)
+        if depth == 0:
+            return begin, place + 1
+    raise source.refusal(tokens[begin + 3].start, "the brackets of OPTIONS ( are not closed.")
+
+
+def _word(token: Any) -> str:
+    """Give the word that a token is; what is quoted is none."""
+    quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
+    return "" if quoted else str(token.text).upper()
+
+
+def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Option]:
+    """Read OPTIONS (name = value, ...) by parsing it as a call, whose arguments are comparisons."""
+    call = _parse(source, [_select(tokens[0]), *tokens], dialect).expressions[0]
+    options: dict[str, Option] = {}
+    for part in call.expressions:
+        named = isinstance(part, exp.EQ | exp.PropertyEQ) and isinstance(
+            part.this, exp.Column | exp.Identifier | exp.Var
+        )
+        if not named:
+            raise source.refusal(part, f"{source.quote(part)!r} is no option; write name = value, as in epsilon = 1.")
+        name = part.this.name.lower()
+        if name in options:
+            raise source.refusal(part, f"option {name} is given twice.")
+        options[name] = Option(start_of(part.this), part.expression)
+    return options
+
+
+def _select(beside: Any) -> Any:
+    """Make the word SELECT, to stand before a token."""
+    return type(beside)(
+        TokenType.SELECT, "SELECT", line=beside.line, col=beside.col, start=beside.start, end=beside.start
+    )
+
+
+def _parse(source: Text, tokens: list[Any], dialect: str) -> Tree:
+    trees: list[Any] = []
+    sentence, start = "this is nested too deeply to be read.", 0
+    try:
+        trees = _dialect(dialect).parser().parse(tokens, source.text)
+    except ParseError as error:
+        sentence, start = _told(source, error)
+    except (SqlglotError, RecursionError):
+        pass
+    if len(trees) != 1 or trees[0] is None:
+        raise source.refusal(start, sentence)
+    return trees[0]
+
+
+def _told(source: Text, error: ParseError) -> tuple[str, int]:
+    """Say what sqlglot found, and at which character."""
+    found = error.errors[0] if error.errors else {}
+    line, column = int(found.get("line") or 1), int(found.get("col") or 1)
+    lines = source.text.split("\n")
+    end = sum(len(before) + 1 for before in lines[: line - 1]) + column
+    near = str(found.get("highlight") or "")
+    described = str(found.get("description") or "unexpected").rstrip(".")
+    if "Required keyword" in described:
+        described = "something is missing"
+    return f"this cannot be read as SQL near {near!r}: {described.lower()}.", max(end - len(near), 0)

@@ -1,0 +1,190 @@
+"""Which expressions a statement may hold below the private SELECT: functions of one row alone that no row can make fail.
+
+A closed list. What is not on it could look at other rows, draw at random, reach a file, or raise on some row, which would tell of it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, datetime
+from typing import Any
+
+from sqlglot import exp
+
+from plume.errors import StatementError
+from plume.plan.types import Kind
+from plume.statement.reading import CALLS
+from plume.statement.text import Text, Tree
+
+Types = exp.DataType.Type
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
+_NUMERIC = (*_ARITHMETIC, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp)
+_OF_TIME = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
+_ROW_LOCAL = frozenset(
+    {
+        *_COMPARISONS,
+        *_NUMERIC,
+        *_OF_TIME,
+        *(exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Like, exp.ILike),
+        *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
+        *(exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Length, exp.StartsWith),
+        *(exp.Literal, exp.Boolean, exp.Null, exp.Var),
+    }
+)
+_TYPES = {
+    **dict.fromkeys((Types.TINYINT, Types.SMALLINT, Types.INT, Types.BIGINT), Kind.INTEGER),
+    **dict.fromkeys((Types.FLOAT, Types.DOUBLE), Kind.FLOAT),
+    Types.DECIMAL: Kind.DECIMAL,
+    Types.BOOLEAN: Kind.BOOLEAN,
+    Types.DATE: Kind.DATE,
+    **dict.fromkeys((Types.TIMESTAMP, Types.TIMESTAMPNTZ), Kind.TIMESTAMP),
+}
+_VOLATILE = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser)
+_KNOWN = (
+    "known are arithmetic, comparisons, AND, OR, NOT, IS NULL, IN, BETWEEN, LIKE, CASE, IF, COALESCE, NULLIF, GREATEST, LEAST, CAST, "
+    "ABS, ROUND, FLOOR, CEIL, SQRT, LN, EXP, LOWER, UPPER, TRIM, SUBSTR, LENGTH, STARTS_WITH, EXTRACT and DATE_TRUNC"
+)
+
+OnPart = Callable[[Tree], Tree]
+
+
+def rewrite(text: Text, tree: Tree, *, column: OnPart, call: OnPart) -> Tree:
+    """Check an expression and make it total; columns, and calls over many rows, are replaced by what the caller makes of them.
+
+    Guarantee: what comes back is a deterministic function of the columns in it. What fails on a row is NULL there: casts here, the
+    rest where the expression is printed.
+    """
+
+    def rewritten(part: Tree) -> Tree:
+        if isinstance(part, exp.Column):
+            return column(part)
+        if is_call(part):
+            return call(part)
+        if isinstance(part, exp.Cast):
+            return _cast(text, part, rewritten)
+        _refuse_unknown(text, part)
+        return _safe(_mapped(part, rewritten))
+
+    return rewritten(tree)
+
+
+def _refuse_unknown(text: Text, part: Tree) -> None:
+    """Refuse a part that is not on the list, or not in the form in which it is known to be total."""
+    stray = isinstance(part, exp.Var) and not isinstance(part.parent, _OF_TIME)
+    if type(part) not in _ROW_LOCAL or stray or (isinstance(part, exp.In) and not part.expressions):
+        raise _refusal(text, part)
+    if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
+        raise text.refusal(part, "the pattern of LIKE must be a constant.")
+    if isinstance(part, exp.Round) and not _is_whole(part.args.get("decimals")):
+        raise text.refusal(part, "the places of ROUND must be a whole number.")
+
+
+def is_call(tree: Tree) -> bool:
+    """Tell a function of many rows: an aggregate, or a window."""
+    return isinstance(tree, exp.Window) or (isinstance(tree, exp.Anonymous) and tree.name.upper() in CALLS)
+
+
+def hint(column: Tree) -> Kind | None:
+    """Guess how to read a column from a file that does not say its types, by what a statement does to it."""
+    parent = column.parent
+    if isinstance(parent, exp.Cast):
+        return Kind.TEXT
+    if isinstance(parent, _NUMERIC) or (isinstance(parent, exp.Anonymous) and parent.name.upper() in ("SUM", "AVG")):
+        return Kind.FLOAT
+    if isinstance(parent, _OF_TIME):
+        return Kind.TIMESTAMP
+    if isinstance(parent, _COMPARISONS):
+        others = [part for part in parent.iter_expressions() if part is not column]
+        return next((kind for kind in map(_kind, others) if kind is not None), None)
+    return None
+
+
+def _kind(tree: Tree) -> Kind | None:
+    match tree:
+        case exp.Literal():
+            return Kind.TEXT if tree.is_string else Kind.FLOAT
+        case exp.Neg(this=exp.Literal()):
+            return Kind.FLOAT
+        case exp.Boolean():
+            return Kind.BOOLEAN
+        case exp.Cast():
+            return _TYPES.get(tree.to.this)
+        case _:
+            return None
+
+
+def _is_whole(tree: Tree | None) -> bool:
+    literal = tree.this if isinstance(tree, exp.Neg) else tree
+    return literal is None or (
+        isinstance(literal, exp.Literal) and not literal.is_string and str(literal.this).isdigit()
+    )
+
+
+def _mapped(tree: Tree, rewritten: OnPart) -> Tree:
+    """Rebuild a node from rewritten parts."""
+
+    def part(value: Any) -> Any:
+        if isinstance(value, list):
+            return [part(item) for item in value]
+        return rewritten(value) if isinstance(value, exp.Expression) else value
+
+    return type(tree)(**{name: part(value) for name, value in tree.args.items()})
+
+
+def _safe(tree: Tree) -> Tree:
+    """Make arithmetic total: on doubles it never overflows, and what is divided by zero is NULL.
+
+    0.0 and -0.0 are equal, so what is divided by them must be too.
+    """
+    if not isinstance(tree, _NUMERIC):
+        return tree
+    parts = {name: _double(part) for name, part in tree.args.items() if name in ("this", "expression")}
+    if isinstance(tree, exp.Div | exp.Mod):
+        parts["expression"] = exp.Nullif(this=parts["expression"], expression=exp.Literal.number(0))
+    return type(tree)(**(tree.args | parts))
+
+
+def _double(tree: Tree) -> Tree:
+    """Read a number as a double, unless it is a constant or one already."""
+    inner = tree.this if isinstance(tree, exp.Paren) else tree
+    known = isinstance(inner, _NUMERIC) or (isinstance(inner, exp.Literal) and not inner.is_string)
+    return tree if known else exp.TryCast(this=tree, to=exp.DataType.build("DOUBLE"))
+
+
+def _cast(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
+    """Make a cast give NULL where it fails."""
+    kind = _TYPES.get(tree.to.this)
+    if kind is None:
+        raise text.refusal(
+            tree,
+            f"there is no CAST to {tree.to.sql()} here; integers, DOUBLE, DECIMAL, BOOLEAN, DATE and TIMESTAMP are known. "
+            "Text of equal numbers can differ, and with it keys.",
+        )
+    if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in (Kind.DATE, Kind.TIMESTAMP):
+        _refuse_bad_moment(text, tree, kind)
+    return exp.TryCast(this=rewritten(tree.this), to=tree.to.copy())
+
+
+def _refuse_bad_moment(text: Text, tree: Tree, kind: Kind) -> None:
+    read = date.fromisoformat if kind is Kind.DATE else datetime.fromisoformat
+    with suppress(ValueError):
+        read(tree.this.this)
+        return
+    raise text.refusal(tree, f"{tree.this.this!r} is no {kind.value}; write it as in DATE '2026-01-31'.")
+
+
+def _refusal(text: Text, tree: Tree) -> StatementError:
+    if isinstance(tree, exp.Query | exp.Exists | exp.In):
+        return text.refusal(
+            tree, "a subquery in an expression could look at the rows of other users; join it by the privacy unit."
+        )
+    if isinstance(tree, _VOLATILE):
+        return text.refusal(
+            tree, f"{text.quote(tree)!r} changes from call to call, so that rows would not depend on data alone."
+        )
+    if isinstance(tree, exp.Star):
+        return text.refusal(tree, "* must stand alone, in a SELECT from one table; name the columns.")
+    return text.refusal(
+        tree, f"{text.quote(tree)!r} is not known to be a function of one row that never fails; {_KNOWN}."
+    )

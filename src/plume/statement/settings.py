@@ -1,0 +1,108 @@
+"""OPTIONS (...) of the private SELECT: the same settings as those of a query, under BigQuery's names."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from plume.errors import UsageError
+from plume.privacy.budget import Budget
+from plume.query import AUTO, STRATEGIES
+from plume.statement.reading import Option, Parsed
+from plume.statement.text import Text, Tree
+
+PUBLIC_GROUPS = "PUBLIC_GROUPS"
+_REQUIRED = {
+    "epsilon": "the most to spend, as in epsilon = 1",
+    "max_groups_contributed": "in how many groups one user counts, as in max_groups_contributed = 8",
+    "privacy_unit_column": "the column that says whose a row is, as in privacy_unit_column = user_id",
+}
+_KNOWN = (*_REQUIRED, "delta", "group_selection_strategy", "min_privacy_units_per_group")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What OPTIONS says."""
+
+    budget: Budget
+    max_keys_per_user: int
+    unit: Tree
+    min_users: int
+    selection: str
+    public_groups: bool
+
+
+def read_settings(parsed: Parsed) -> Settings:
+    """Read OPTIONS, or refuse it at the option that is wrong."""
+    text, options = parsed.text, parsed.options
+    for name, option in options.items():
+        if name not in _KNOWN:
+            near = difflib.get_close_matches(name, _KNOWN, n=1)
+            raise text.refusal(
+                option.start,
+                f"there is no option {name}; {f'did you mean {near[0]}? ' if near else ''}There are: {', '.join(_KNOWN)}.",
+            )
+    for name, meaning in _REQUIRED.items():
+        if name not in options:
+            raise text.refusal(parsed.clause, f"OPTIONS needs {name}: {meaning}.")
+    unit = options["privacy_unit_column"]
+    if not isinstance(unit.value, exp.Column):
+        raise text.refusal(unit.start, "privacy_unit_column must be the name of a column.")
+    strategy = _strategy(text, options)
+    return Settings(
+        budget=_budget(text, options),
+        max_keys_per_user=_whole(text, options, "max_groups_contributed"),
+        unit=unit.value,
+        min_users=_whole(text, options, "min_privacy_units_per_group")
+        if "min_privacy_units_per_group" in options
+        else 1,
+        selection=AUTO if strategy == PUBLIC_GROUPS else strategy.lower(),
+        public_groups=strategy == PUBLIC_GROUPS,
+    )
+
+
+def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
+    numbers: dict[str, float] = {}
+    for name in ("epsilon", "delta"):
+        if name not in options:
+            continue
+        found, sentence = number(options[name].value), f"{name} must be a number."
+        try:
+            if found is not None:
+                numbers[name] = float(found)
+                Budget(**{"epsilon": 1.0} | numbers)
+                continue
+        except UsageError as error:
+            sentence = str(error)
+        raise text.refusal(options[name].start, sentence)
+    return Budget(**numbers)
+
+
+def _whole(text: Text, options: Mapping[str, Option], name: str) -> int:
+    value = number(options[name].value)
+    if not isinstance(value, int) or value < 1:
+        raise text.refusal(options[name].start, f"{name} must be a whole number from 1 on.")
+    return value
+
+
+def _strategy(text: Text, options: Mapping[str, Option]) -> str:
+    if "group_selection_strategy" not in options:
+        return AUTO
+    option, known = options["group_selection_strategy"], [PUBLIC_GROUPS, *(name.upper() for name in STRATEGIES)]
+    named = isinstance(option.value, exp.Column | exp.Literal)
+    name = option.value.name.upper() if named else ""
+    if name not in known:
+        raise text.refusal(option.start, f"group_selection_strategy must be one of {', '.join(known)}.")
+    return str(name)
+
+
+def number(tree: Tree) -> Any:
+    """Read a number; None if it is none."""
+    negative = isinstance(tree, exp.Neg)
+    literal = tree.this if negative else tree
+    if not isinstance(literal, exp.Literal) or literal.is_string:
+        return None
+    value = int(literal.this) if str(literal.this).isdigit() else float(literal.this)
+    return -value if negative else value

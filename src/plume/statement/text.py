@@ -1,0 +1,44 @@
+"""A statement as text and tokens: where things stand in it, and how it is refused."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from plume.errors import StatementError
+
+Tree = Any
+"""A part of a statement, as sqlglot parsed it."""
+
+_LONGEST_QUOTE = 60
+
+
+@dataclass(frozen=True)
+class Text:
+    """A statement as it was written; trees parsed from it know at which character they stand."""
+
+    text: str
+
+    def refusal(self, where: Tree | int, sentence: str) -> StatementError:
+        """Say why the statement is refused, and at which part of it."""
+        start = where if isinstance(where, int) else start_of(where)
+        line, column = self.place(start)
+        return StatementError(sentence, line=line, column=column)
+
+    def place(self, start: int) -> tuple[int, int]:
+        """Say in which line and column a character is, both from 1 on."""
+        before = self.text[:start]
+        return before.count("\n") + 1, start - before.rfind("\n")
+
+    def quote(self, tree: Tree) -> str:
+        """Quote a part as it was written, shortened."""
+        starts = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
+        ends = [part.meta["end"] for part in tree.walk() if "end" in part.meta]
+        found = self.text[min(starts) : max(ends) + 1] if starts else type(tree).__name__.upper()
+        return found if len(found) <= _LONGEST_QUOTE else f"{found[: _LONGEST_QUOTE - 3]}..."
+
+
+def start_of(tree: Tree) -> int:
+    """Find where a part begins: at the first of its names and constants, for sqlglot notes the places of these only."""
+    found = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
+    if found:
+        return int(min(found))
+    return start_of(tree.parent) if tree.parent is not None else 0

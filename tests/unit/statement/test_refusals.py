@@ -1,0 +1,167 @@
+"""Statements that are refused: what is wrong, and in which line and column."""
+
+# ruff: noqa: E501 - a statement and what is expected of it stand in one line
+
+import pyarrow as pa
+import pytest
+
+import plume
+from plume.errors import InputError, PlumeError, StatementError
+
+HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id)\n"
+COUNT = "COUNT(*, contribution_bounds_per_group => (0, 3))"
+TABLES = {
+    "searches": pa.table({"user_id": [1], "recipe": ["x"], "seconds": [1.0], "friend": [2]}),
+    "people": pa.table({"user_id": [1], "age": [3]}),
+}
+PUBLIC = {"recipes": pa.table({"recipe": ["x"], "kind": ["main"]})}
+
+
+def below(inner: str) -> str:
+    """A statement with something below its private SELECT, which begins in line 3, column 1."""
+    return f"{HEAD}recipe, {COUNT} FROM (\n{inner}) AS r GROUP BY recipe"
+
+
+def options(listed: str) -> str:
+    return f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({listed}) recipe, {COUNT} FROM searches GROUP BY recipe"
+
+
+def outer(listed: str, rest: str = "FROM searches GROUP BY recipe") -> str:
+    """A private SELECT whose list begins in line 2, column 1."""
+    return f"{HEAD}{listed}\n{rest}"
+
+
+WRONG: list[tuple[str, int, int, str]] = [
+    # Not a private SELECT.
+    ("", 1, 1, "the statement is empty"),
+    ("SELECT recipe FROM searches", 1, 1, "there is no private SELECT"),
+    ("SELECT 'open", 1, 1, "is a quote or a comment left open?"),
+    ("SELECT WITH DIFFERENTIAL_PRIVACY recipe FROM searches", 1, 13, "OPTIONS (...) must follow"),
+    (f"SELECT recipe FROM ({outer(f'recipe, {COUNT}')})", 1, 28, "it must be the outermost"),
+    (outer(f"recipe, {COUNT}") + "; SELECT 1", 3, 30, "there are several statements"),
+    (outer(f"recipe, {COUNT}") + " UNION ALL SELECT 1", 1, 8, "must be the whole statement"),
+    (outer("recipe recipe recipe"), 2, 15, "cannot be read as SQL near 'recipe'"),
+    # Options.
+    (options("delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 8, "OPTIONS needs epsilon"),
+    (options("epsilon = 1, privacy_unit_column = user_id"), 1, 8, "OPTIONS needs max_groups_contributed"),
+    (options("epsilon = -1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon is -1"),
+    (options("epsilon = 1, epsilon = 1"), 1, 56, "option epsilon is given twice"),
+    (options("epsilom = 1"), 1, 43, "did you mean epsilon?"),
+    (options("epsilon = 1, max_groups_contributed = 1.5, privacy_unit_column = user_id"), 1, 56, "must be a whole number"),
+    (options("epsilon = 1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 8, "delta is 0"),
+    (options("epsilon = 1, delta = 1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 56, "delta is 1"),
+    (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = 'user_id'"), 1, 98, "must be the name of a column"),
+    (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id, group_selection_strategy = BEST"),
+     1, 129, "must be one of PUBLIC_GROUPS, LAPLACE_THRESHOLD"),
+    # Aggregates.
+    (outer("recipe, COUNT(*)"), 2, 9, "COUNT needs bounds on what one user adds: contribution_bounds_per_group => (0, 5)"),
+    (outer("recipe, SUM(seconds, contribution_bounds_per_row => (0, 5))"), 2, 22, "SUM takes contribution_bounds_per_group"),
+    (outer("recipe, SUM(seconds, contribution_bounds_per_group => (5, 0))"), 2, 9, "low_total is 5"),
+    (outer("recipe, COUNT(*, contribution_bounds_per_group => (1, 5))"), 2, 9, "the bounds of COUNT are 0 and a whole number"),
+    (outer("recipe, COUNT(DISTINCT recipe)"), 2, 9, "can count the privacy unit only"),
+    (outer("recipe, MAX(seconds)"), 2, 9, "MAX is not known in a private SELECT"),
+    (outer("recipe, AVG(seconds, contribution_bounds_per_group => (0, seconds))"), 2, 22, "must be two constants"),
+    (outer(f"recipe, 1 + {COUNT}"), 2, 9, "stands alone"),
+    (outer("recipe"), 2, 1, "there is no aggregate"),
+    (outer(f"seconds, {COUNT}"), 2, 1, "'seconds' is neither grouped by nor an aggregate"),
+    (outer(f"*, {COUNT}"), 2, 1, "* is neither"),
+    # Clauses of the private SELECT.
+    (outer(f"recipe, {COUNT}", "FROM searches"), 2, 1, "'recipe' is neither grouped by nor an aggregate"),
+    (outer(f"recipe, {COUNT} AS n", "FROM searches GROUP BY recipe HAVING n > 3"), 3, 38, "HAVING is not known"),
+    (outer(f"recipe, {COUNT}", "FROM searches GROUP BY recipe ORDER BY seconds"), 3, 40, "ORDER BY must name a column of the result"),
+    (outer(f"recipe, {COUNT}", "FROM searches GROUP BY 7"), 3, 24, "there is no column 7"),
+    (outer(f"recipe, {COUNT}", "FROM nowhere GROUP BY recipe"), 3, 6, "there is no table 'nowhere'"),
+    # Tables and names.
+    (below("SELECT user_id, recipe FROM read_csv('/etc/passwd')"), 3, 29, "functions that make tables"),
+    (below("SELECT user_id, recipe FROM searches, people"), 3, 8, "may be a column of several tables"),
+    (below("SELECT t.user_id, recipe FROM searches AS s"), 3, 8, "no table is called 't' here"),
+    (below("SELECT user_id, recipe, recipe FROM searches"), 3, 25, "two columns are called 'recipe'"),
+    (below("SELECT user_id, recipe FROM (SELECT user_id, seconds FROM searches)"), 3, 17, "there is no column 'recipe' here"),
+    # What would let one user change the rows of others.
+    (below("SELECT user_id, recipe FROM searches LIMIT 10"), 3, 44, "LIMIT keeps some rows and drops others"),
+    (below("SELECT user_id, recipe FROM searches WHERE RANDOM() < 0.1"), 3, 44, "changes from call to call"),
+    (below("SELECT user_id, recipe FROM searches WHERE seconds > (SELECT AVG(seconds) FROM searches)"), 3, 62, "a subquery in an expression"),
+    (below("SELECT user_id, recipe FROM searches WHERE recipe IN (SELECT recipe FROM recipes)"), 3, 44, "a subquery in an expression"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s JOIN people AS p ON s.seconds = p.age"), 3, 52, "two private tables meet here"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s CROSS JOIN people"), 3, 58, "two private tables meet here"),
+    (below("SELECT s.user_id, t.recipe FROM searches AS s JOIN searches AS t ON s.user_id = t.friend"),
+     1, 120, "would belong to the user in 'user_id' and to the one in 'friend'"),
+    (below("SELECT MAX(user_id) AS user_id, recipe FROM searches GROUP BY recipe"), 3, 8, "the privacy unit 'user_id' is computed here"),
+    (below("SELECT COALESCE(user_id, 0) AS user_id, recipe FROM searches"), 3, 8, "the privacy unit 'user_id' is computed here"),
+    (below("SELECT user_id, recipe FROM searches UNION ALL SELECT user_id + 1, recipe FROM searches"), 3, 55, "is computed here"),
+    (below("SELECT user_id, recipe FROM searches UNION SELECT user_id, recipe FROM searches"), 3, 51, "only UNION ALL is known"),
+    (below("SELECT * FROM searches UNION ALL SELECT * FROM searches"), 3, 8, "name them instead of *"),
+    (below("SELECT user_id, recipe, COUNT(*) OVER (PARTITION BY recipe) AS n FROM searches"), 3, 25, "PARTITION BY must contain the privacy unit"),
+    (below("SELECT user_id, recipe FROM searches QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY seconds) = 1"),
+     3, 46, "depends on the order of rows that are equal"),
+    (below("SELECT DISTINCT ON (recipe) user_id, recipe FROM searches"), 3, 21, "DISTINCT ON keeps some rows"),
+    (below("SELECT user_id, recipe FROM searches TABLESAMPLE (10 PERCENT)"), 3, 51, "a sample is drawn at random"),
+    (below("SELECT kind AS user_id, recipe FROM recipes"), 1, 120, "comes from a public table"),
+    (below("SELECT user_id, recipe FROM searches NATURAL JOIN people"), 3, 51, "NATURAL JOIN is not known"),
+    (below("SELECT user_id, list_sum([1]) AS recipe FROM searches"), 3, 17, "is not known to be a function of one row"),
+    (below("SELECT user_id, CAST(seconds AS TEXT) AS recipe FROM searches"), 3, 22, "there is no CAST to TEXT here"),
+    (below("SELECT user_id, ANY_VALUE(recipe) AS recipe FROM searches GROUP BY user_id"), 3, 17, "is not known to be a function of one row"),
+    (below("SELECT user_id, recipe, SUM(seconds) AS s FROM searches GROUP BY user_id"), 3, 17, "neither in GROUP BY nor inside an aggregate"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s JOIN people JOIN people AS q ON people.user_id = q.user_id ON s.user_id = people.user_id"),
+     3, 52, "joins inside of joins are not known here"),
+    (below("SELECT user_id, recipe FROM searches FETCH FIRST 3 ROWS ONLY"), 3, 50, "LIMIT keeps some rows and drops others"),
+    (below("SELECT s.user_id, s.recipe FROM searches AS s, LATERAL (SELECT 1) AS x"), 3, 64, "only named tables, files and subqueries"),
+    (below("SELECT user_id, ROUND(seconds, seconds) AS recipe FROM searches"), 3, 17, "the places of ROUND must be a whole number"),
+    # Public groups.
+    (HEAD.replace("privacy_unit", "group_selection_strategy = PUBLIC_GROUPS, privacy_unit") + f"recipe, {COUNT}\nFROM searches GROUP BY recipe",
+     2, 1, "PUBLIC_GROUPS needs FROM"),
+    (HEAD.replace("privacy_unit", "group_selection_strategy = PUBLIC_GROUPS, privacy_unit")
+     + f"recipe, {COUNT}\nFROM searches JOIN (SELECT DISTINCT recipe FROM recipes) USING (recipe) GROUP BY recipe", 3, 37, "PUBLIC_GROUPS needs FROM"),
+]  # fmt: skip
+
+
+def test_there_are_forty_wrong_statements() -> None:
+    assert len(WRONG) >= 40
+
+
+@pytest.mark.parametrize(("statement", "line", "column", "said"), WRONG)
+def test_a_wrong_statement_is_refused_where_it_is_wrong(statement: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(StatementError) as refused:
+        plume.sql(statement, tables=TABLES, public_tables=PUBLIC)
+    assert said in str(refused.value)
+    assert (refused.value.line, refused.value.column) == (line, column)
+    assert str(refused.value).startswith(f"line {line}, column {column}: ")
+
+
+@pytest.mark.parametrize(
+    ("tables", "public", "said"),
+    [
+        ({"searches": TABLES["searches"]}, {"SEARCHES": TABLES["searches"]}, "a table is private or public"),
+        ({"searches": TABLES["searches"]}, {"copy": TABLES["searches"]}, "the same data, once private and once public"),
+        ([1], {}, "must be a mapping of names to data"),
+        ({1: "a.parquet"}, {}, "must be a mapping of names to data"),
+    ],
+)
+def test_wrong_tables_are_refused(tables: object, public: object, said: str) -> None:
+    text = outer(
+        f"recipe, {COUNT}", "FROM (SELECT s.user_id, s.recipe FROM searches AS s CROSS JOIN copy) GROUP BY recipe"
+    )
+    with pytest.raises(InputError, match=said):
+        plume.sql(text, tables=tables, public_tables=public)
+
+
+@pytest.mark.parametrize(
+    ("inner", "said"),
+    [
+        ("SELECT user_id, recipe FROM searches WHERE recipe > 3", "does not fit the types"),
+        ("SELECT user_id, recipie AS recipe FROM searches", "did you mean 'recipe'"),
+        ("SELECT seconds AS user_id, recipe FROM searches", "user column 'seconds' is floating-point number"),
+        ("SELECT s.user_id, s.recipe FROM searches AS s JOIN people AS p ON s.recipe = p.user_id AND s.user_id = p.user_id", "both must be of one type"),
+        ("SELECT user_id, recipe FROM searches UNION ALL SELECT name, name AS n FROM named", "of several types in several tables"),
+        ("SELECT user_id, recipe, MAX(span) AS s FROM spans GROUP BY 1, 2", "which a statement cannot read"),
+    ],
+)  # fmt: skip
+def test_tables_that_do_not_fit_are_refused(inner: str, said: str) -> None:
+    canary = "alice-7f3a"
+    spans = TABLES["searches"].append_column("span", pa.array([(1, 2, 3)], pa.month_day_nano_interval()))
+    searches = TABLES["searches"].set_column(1, "recipe", pa.array([canary]))
+    tables = TABLES | {"searches": searches, "named": pa.table({"name": [canary]}), "spans": spans}
+    with pytest.raises(PlumeError, match=said) as refused:
+        plume.sql(below(inner), tables=tables)
+    assert canary not in str(refused.value)
+    assert (refused.value.__cause__, refused.value.__context__) == (None, None)
