@@ -21,7 +21,7 @@ from plume.tuning.pairs import Additive, Floats, Pairs, bounded
 _POINTS, _WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 # Chances are tabulated at so many weights, up to where a key is as good as certain.
-_TABLED = 4096
+_TABLED = 1024
 _CERTAIN = 1 - 1e-9
 
 
@@ -95,7 +95,7 @@ def estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, measure: Addit
     variance = pairs.by_key(counted * (1 - counted) * kept[: len(counted)] ** 2)
     size = _size(measure.parts()[0]) / _size(part.part)
     error = _mean_absolute(part, size, bias, np.sqrt(variance))
-    everything = math.fsum(np.abs(said)) or 1.0
+    everything = float(np.abs(said).sum()) or 1.0
     present = pairs.by_key(np.abs(said))
     return Estimate(
         absolute_error=float(shown @ error / max(shown.sum(), 1e-300)),

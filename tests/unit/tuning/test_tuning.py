@@ -14,7 +14,7 @@ import plume
 from entropy import SeededEntropy
 from exact import say_nothing
 from plume.engines.duckdb import DuckDB
-from plume.errors import ColumnNotFound, MeasureError, UsageError
+from plume.errors import ColumnNotFound, InputError, MeasureError, UsageError
 from plume.pipelines.calibrated import calibrate
 from plume.running import run_with
 from plume.synthetic import recipe_searches
@@ -235,3 +235,14 @@ def test_public_keys_means_alone_and_missing_columns_are_refused() -> None:
         plume.tune(query, RECIPES.drop_columns(["recipe"]))
     with pytest.raises(UsageError, match="and come before the data"):
         plume.tune(RECIPES, query)
+
+
+def test_keys_that_cannot_be_looked_at_are_refused_without_a_word_of_them() -> None:
+    table = pa.table({"u": [1, 2], "k": [["canary"], ["other"]]})
+    query = plume.Query(
+        user="u", keys="k", measures=plume.users(), max_keys_per_user=1, budget=plume.Budget(epsilon=1.0, delta=1e-5)
+    )
+    with pytest.raises(InputError, match="cast it to text first") as raised:
+        plume.tune(query, table)
+    assert "canary" not in str(raised.value)
+    assert raised.value.__context__ is None
