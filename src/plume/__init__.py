@@ -28,13 +28,17 @@ if TYPE_CHECKING:
     from plume.release import Release
     from plume.running import explain, run
     from plume.statement.answering import explain_sql, sql
+    from plume.tuning.expectation import Expectation, expect
+    from plume.tuning.tuning import NotPrivateTuning, tune
 
 __all__ = [
     "Audit",
     "Budget",
     "DuckDB",
+    "Expectation",
     "Explanation",
     "Ledger",
+    "NotPrivateTuning",
     "PlumeError",
     "Query",
     "Release",
@@ -42,6 +46,7 @@ __all__ = [
     "__version__",
     "audit",
     "count",
+    "expect",
     "explain",
     "explain_sql",
     "histogram",
@@ -54,6 +59,7 @@ __all__ = [
     "sql",
     "stddev",
     "sum",
+    "tune",
     "users",
     "variance",
     "vector_sum",
@@ -63,14 +69,17 @@ _HOMES = {
     "Audit": "plume.auditing.audit",
     "Budget": "plume.privacy.budget",
     "DuckDB": "plume.engines.duckdb",
+    "Expectation": "plume.tuning.expectation",
     "Explanation": "plume.explanation",
     "Ledger": "plume.ledger.ledger",
+    "NotPrivateTuning": "plume.tuning.tuning",
     "PlumeError": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
     "Spark": "plume.engines.spark",
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
+    "expect": "plume.tuning.expectation",
     "explain": "plume.running",
     "explain_sql": "plume.statement.answering",
     "histogram": "plume.mechanisms.histogram",
@@ -83,6 +92,7 @@ _HOMES = {
     "sql": "plume.statement.answering",
     "stddev": "plume.mechanisms.variance",
     "sum": "plume.mechanisms.sum",
+    "tune": "plume.tuning.tuning",
     "users": "plume.mechanisms.users",
     "variance": "plume.mechanisms.variance",
     "vector_sum": "plume.mechanisms.vector_sum",

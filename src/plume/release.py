@@ -1,12 +1,10 @@
 """What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
 
 import json
-import math
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,6 @@ import pyarrow.parquet
 
 from plume.errors import OutputError, UsageError, printable
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.noise.noise import half_width
 from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.cost import Spent
 from plume.version import __version__
@@ -87,7 +84,7 @@ class Release:
     def widths(self, level: float) -> dict[str, int | float]:
         """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
         _refuse_bad_level(level)
-        return {name: _spread(part, level) for name, part in self._plain_columns()}
+        return {name: part.half_width(level) for name, part in self._plain_columns()}
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
         """The released columns that are one part with its noise, and that part."""
@@ -204,18 +201,6 @@ def refuse_intervals(level: float, columns: Sequence[str]) -> None:
 def _refuse_bad_level(level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
-
-
-def _spread(part: CalibratedPart, level: float) -> int | float:
-    width = half_width(part.noise, level)
-    if part.rounded:
-        return _whole(width * part.unit)
-    return width if part.unit == 1 else width * float(part.unit)
-
-
-def _whole(width: Fraction) -> int:
-    """Widen to a whole number, for what was rounded to one after the noise."""
-    return math.ceil(width + Fraction(1, 2))
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:

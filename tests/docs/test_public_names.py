@@ -24,7 +24,18 @@ def test_a_public_name_is_in_the_reference(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "described", [plume.Query, plume.Budget, plume.DuckDB, plume.Release, plume.Explanation, plume.Ledger, plume.Audit]
+    "described",
+    [
+        plume.Query,
+        plume.Budget,
+        plume.DuckDB,
+        plume.Release,
+        plume.Explanation,
+        plume.Ledger,
+        plume.Audit,
+        plume.Expectation,
+        plume.NotPrivateTuning,
+    ],
 )
 def test_every_member_is_in_the_reference(described: type) -> None:
     members = [member for member in public_members(described) if member != "open"]
@@ -33,7 +44,18 @@ def test_every_member_is_in_the_reference(described: type) -> None:
 
 @pytest.mark.parametrize(
     "function",
-    [plume.run, plume.explain, plume.sql, plume.explain_sql, plume.audit, plume.count, plume.sum, plume.users],
+    [
+        plume.run,
+        plume.explain,
+        plume.sql,
+        plume.explain_sql,
+        plume.expect,
+        plume.tune,
+        plume.audit,
+        plume.count,
+        plume.sum,
+        plume.users,
+    ],
 )
 def test_every_argument_is_in_the_reference(function: object) -> None:
     arguments = inspect.signature(function).parameters

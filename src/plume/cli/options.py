@@ -13,9 +13,17 @@ Command = Callable[..., None]
 Option = Callable[[Command], Command]
 
 _FILE = click.Path(path_type=Path)
+SELECTIONS = (
+    "auto",
+    "laplace_threshold",
+    "truncated_geometric",
+    "gaussian_threshold",
+    "weighted_gaussian",
+    "two_round_weighted_gaussian",
+)
 
 
-def _together(*options: Option) -> Option:
+def together(*options: Option) -> Option:
     """Make one decorator of several; help shows their options in this order."""
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -65,7 +73,7 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
 
 
 def _query_options(*, required: bool) -> Option:
-    return _together(
+    return together(
         click.option(
             "--query",
             "query_file",
@@ -107,16 +115,7 @@ def _query_options(*, required: bool) -> Option:
         ),
         click.option(
             "--selection",
-            type=click.Choice(
-                [
-                    "auto",
-                    "laplace_threshold",
-                    "truncated_geometric",
-                    "gaussian_threshold",
-                    "weighted_gaussian",
-                    "two_round_weighted_gaussian",
-                ]
-            ),
+            type=click.Choice(SELECTIONS),
             default="auto",
             show_default=True,
             help="How keys are chosen.",
@@ -158,7 +157,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return dict(value.split("=", 1) for value in values)
 
 
-engine_options = _together(
+engine_options = together(
     click.option(
         "--engine",
         type=click.Choice(["duckdb", "spark"]),
@@ -193,7 +192,7 @@ engine_options = _together(
 )
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
-output_options = _together(
+output_options = together(
     click.option(
         "--intervals",
         type=float,
@@ -230,7 +229,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return _settings(ctx, param, values)
 
 
-table_options = _together(
+table_options = together(
     click.option(
         "--table",
         "tables",
@@ -249,7 +248,7 @@ table_options = _together(
     ),
 )
 
-ledger_options = _together(
+ledger_options = together(
     click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
     click.option("--dataset", metavar="NAME", help="Which one."),
     click.option("--release-id", metavar="ID", help="The same id is charged once and gives the same rows for ever."),

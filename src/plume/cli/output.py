@@ -16,6 +16,7 @@ from plume.cli.terminal import Say
 from plume.engines.files import find_files
 from plume.errors import InputError, OutputError, printable
 from plume.release import Release, harmless, show, write_whole
+from plume.report.chart import refuse_without_charts
 
 
 def _write_json(release: Release, path: Path) -> None:
@@ -41,6 +42,12 @@ def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
         raise OutputError(f"{name!r} exists; give another name, or --force to replace it.")
     if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
         raise OutputError(f"the folder of {name!r} is not there or not writable; make it first.")
+
+
+def check_page(path: Path, *, force: bool) -> None:
+    """Refuse a page that could not be written, or whose charts could not be drawn."""
+    refuse_without_charts()
+    check_target(path, REPORT_ENDINGS, force=force)
 
 
 def refuse_input_as_target(files: Sequence[str], target: Path) -> None:
@@ -104,12 +111,13 @@ def _print_pieces(pieces: Iterable[bytes]) -> None:
 
 
 def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:
-    yield _to_csv(rows.slice(0, 0), header=True)
+    yield to_csv(rows.slice(0, 0), header=True)
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield _to_csv(batch, header=False)
+        yield to_csv(batch, header=False)
 
 
-def _to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
+def to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
+    """Give rows as CSV, in bytes that are the same whatever the locale."""
     sink = pa.BufferOutputStream()
     try:
         pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header))

@@ -26,6 +26,13 @@ class Noise(Protocol):
         """Draw `size` independent values."""
 
 
+def tails(noise: Noise, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Tell `tail` of many numbers; what is the same is computed once."""
+    different, places = np.unique(at_least, return_inverse=True)
+    found: NDArray[np.float64] = np.array([noise.tail(number) for number in different.tolist()], np.float64)[places]
+    return found
+
+
 def half_width(noise: Noise, level: float) -> int:
     """Find the smallest width that noise does not exceed, on either side, with a probability of at least `level`."""
     low, high = -1, 1

@@ -10,6 +10,7 @@ from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
+from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
 from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
@@ -64,6 +65,13 @@ class CalibratedPart:
     def standard_deviation(self) -> float:
         """The noise's standard deviation in the units of the part."""
         return self.noise.standard_deviation * float(self.unit)
+
+    def half_width(self, level: float) -> int | float:
+        """What noise stays within, on either side, with a probability of at least `level`, in the units of what is released."""
+        width = half_width(self.noise, level)
+        if self.rounded:
+            return math.ceil(width * self.unit + Fraction(1, 2))  # whole numbers are rounded to after the noise
+        return width if self.unit == 1 else width * float(self.unit)
 
     @property
     def cost(self) -> Cost:

@@ -1,4 +1,4 @@
-"""Bars with error bars, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script to draw them."""
+"""Bars with error bars, and curves, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +19,10 @@ _ATTRIBUTES = frozenset(
     | {"stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
 )
 
+# Curves through more points than this need no dots.
+_FEW_POINTS = 20
+_COLOURS = ("#8560d0", "#d9822b", "#2e9e83", "#d14c7d", "#4a90d9", "#9a9a2c", "#8a6d5a", "#7a7a8c")
+
 
 @dataclass(frozen=True)
 class Bar:
@@ -30,6 +34,16 @@ class Bar:
     low: float
     high: float
     text: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a curve; those that are marked stand out."""
+
+    series: str
+    x: float
+    y: float
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,12 +74,21 @@ def refuse_without_charts() -> None:
 
 def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
     """Draw bars as SVG to stand inside a page; colours and fonts are the page's."""
+    return _draw(_specification(bars, layout))
+
+
+def draw_curves(points: Sequence[Point], *, across: str, up: str) -> str:
+    """Draw a curve through the points of each series as SVG; both are titles of axes."""
+    return _draw(_specification_of_curves(points, across, up))
+
+
+def _draw(specification: dict[str, Any]) -> str:
     refuse_without_charts()
     import vl_convert  # noqa: PLC0415 - an extra
 
     drawn = None
     with suppress(ValueError):  # its words quote the page; the sentence below does not
-        drawn = vl_convert.vegalite_to_svg(_specification(bars, layout))
+        drawn = vl_convert.vegalite_to_svg(specification)
     if drawn is None:
         raise OutputError("the chart of the report could not be drawn; the rows are not affected.")
     # The text was written by vl_convert, which escapes; parsing it again lets through only what is known to be harmless.
@@ -109,6 +132,36 @@ def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
         "data": {"values": [_row(bar) for bar in bars]},
         "encoding": {"y": place},
         "layer": layers,
+    }
+
+
+def _specification_of_curves(points: Sequence[Point], across: str, up: str) -> dict[str, Any]:
+    """Colours are such that they can be told apart by day and by night."""
+    series = list(dict.fromkeys(point.series for point in points))
+    scale = {"domain": series, "range": [_COLOURS[number % len(_COLOURS)] for number in range(len(series))]}
+    legend = {"title": None, "orient": "bottom", "columns": 2, "columnPadding": 40, "labelFontSize": 12}
+    encoding = {
+        "x": {"field": "x", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": across},
+        "y": {"field": "y", "type": "quantitative", "title": up, "axis": {"format": ",~r", "tickCount": 6}},
+        "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": legend},
+    }
+    small, large = {"type": "point", "filled": True, "size": 25}, {"type": "point", "size": 220, "strokeWidth": 3}
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "width": 620,
+        "height": 260,
+        "config": {
+            "view": {"stroke": None},
+            "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},
+            "axisX": {"labelOverlap": "greedy", "format": ",~r"},
+        },
+        "data": {"values": [asdict(point) for point in points]},
+        "encoding": encoding,
+        "layer": [
+            {"mark": {"type": "line", "strokeWidth": 2}},
+            *([{"mark": small}] if len(points) <= _FEW_POINTS * len(series) else []),
+            {"transform": [{"filter": "datum.marked"}], "mark": large},
+        ],
     }
 
 

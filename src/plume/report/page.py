@@ -85,7 +85,7 @@ def make_page(release: Released) -> str:
     return render(
         "report.html",
         version=__version__,
-        policy=_policy(style, script),
+        policy=policy(style, script),
         style=Markup(style),  # noqa: S704 - our own file
         script=Markup(script),  # noqa: S704 - our own file
         release=release,
@@ -120,10 +120,11 @@ def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
     return keys, [name for name in query.released_columns if name in shown and name not in keys]
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str | None = None) -> str:
     """Allow the page its own style and script, by what they are, and nothing from anywhere."""
+    scripts = "'none'" if script is None else _fingerprint(script)
     return (
-        f"default-src 'none'; style-src {_fingerprint(style)}; script-src {_fingerprint(script)}; "
+        f"default-src 'none'; style-src {_fingerprint(style)}; script-src {scripts}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
 from plume.noise.laplace import DiscreteLaplace
+from plume.noise.noise import tails
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import laplace_for
@@ -52,6 +53,15 @@ class LaplaceThreshold:
     def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
         """One user counts one."""
         return Literal(1)
+
+    def weight_of(self, keys: int) -> int:  # noqa: ARG002 - other strategies weigh by it
+        """One."""
+        return 1
+
+    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The chance that noise makes up for what is missing."""
+        kept: NDArray[np.float64] = tails(self.noise, self.threshold - weights) * (weights >= self.min_users)
+        return kept
 
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Draw noise for every key, then compare."""

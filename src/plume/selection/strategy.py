@@ -40,6 +40,12 @@ class SelectionStrategy(Protocol):
     def weight(self, keys_of_user: Expression) -> Expression:
         """Say what a user gives to each of their keys, as an integer."""
 
+    def weight_of(self, keys: int) -> int:
+        """Work out what a user with so many keys gives to each of them."""
+
+    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Say for each key with which probability `keep` keeps it."""
+
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Decide for each key, once, whether it may be shown."""
 

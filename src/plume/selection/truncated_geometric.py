@@ -86,6 +86,14 @@ class TruncatedGeometric:
         """One user counts one."""
         return Literal(1)
 
+    def weight_of(self, keys: int) -> int:  # noqa: ARG002 - other strategies weigh by it
+        """One."""
+        return 1
+
+    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What the table says."""
+        return self._table().chance(weights - (self.min_users - 1))
+
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Throw one exact coin for every key.
 
@@ -125,6 +133,12 @@ class Table:
     def users_for_even_chance(self) -> int:
         """The fewest users with which a key is kept at least half the time."""
         return int(np.searchsorted(self.high, np.uint64(_CERTAIN >> _WORD_BITS + 1)))
+
+    def chance(self, users: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Tell the chances as floating-point numbers, for people: coins are thrown by the integers."""
+        row = np.clip(users, 0, len(self.high) - 1)
+        tabled = self.high[row] * 2.0**-_WORD_BITS + self.low[row] * 2.0 ** (-2 * _WORD_BITS)
+        return np.where(users >= len(self.high), 1.0, tabled)
 
     def keep(self, users: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Compare 128 random bits per key, its high word drawn first, with the key's chance.

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
+from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.privacy.calibration import drawable
 from plume.privacy.cost import Cost
@@ -62,6 +63,15 @@ class WeightedGaussian:
     def weight(self, keys_of_user: Expression) -> Expression:
         """Spread one unit over the keys that count."""
         return InverseRoot(Clamp(keys_of_user, 1, self.max_keys_per_user), UNIT)
+
+    def weight_of(self, keys: int) -> int:
+        """The same for one user: floor(2**20 / sqrt t)."""
+        return math.isqrt(UNIT**2 // min(max(keys, 1), self.max_keys_per_user))
+
+    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The chance that noise makes up for what is missing."""
+        kept: NDArray[np.float64] = tails(self.noise, self.threshold - weights) * (weights > 0)
+        return kept
 
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Draw noise for every key, then compare."""

@@ -1,0 +1,107 @@
+"""The commands to choose numbers by, before a budget is spent; beside the others, since nothing they say is a release."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plume.cli.options import SELECTIONS, force_option, query_options, quiet_option, together
+
+grid_options = together(
+    click.option(
+        "--limit",
+        "limits",
+        type=int,
+        multiple=True,
+        metavar="N",
+        help="Try this --max-keys-per-user as well; repeatable.",
+    ),
+    click.option(
+        "--at-epsilon",
+        "epsilons",
+        type=float,
+        multiple=True,
+        metavar="NUMBER",
+        help="Try this --epsilon as well; repeatable.",
+    ),
+)
+report_option = click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a page of curves to a .html file as well.",
+)
+layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How it looks on standard output.",
+)
+
+
+@click.command()
+@query_options
+@grid_options
+@click.option(
+    "--users-per-key",
+    "users",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Tell the chance of keys with so many users; repeatable.",
+)
+@click.option(
+    "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
+)
+@layout_option
+@report_option
+@force_option
+@quiet_option
+def expect(**options: Any) -> None:
+    """Say what error to expect, and how many users a key needs.
+
+    Touches no data and spends nothing.
+    """
+    from plume.cli.expecting import print_expectation  # noqa: PLC0415 - imports engines
+
+    print_expectation(options)
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@query_options
+@grid_options
+@click.option(
+    "--at-selection",
+    "selections",
+    type=click.Choice(SELECTIONS),
+    multiple=True,
+    help="Try this --selection as well; repeatable.",
+)
+@click.option(
+    "--at-measure",
+    "at_measures",
+    multiple=True,
+    metavar="MEASURE",
+    help="Try a measure with other bounds as well, such as 'count(5)'; repeatable.",
+)
+@layout_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a .csv or .json file, whose name gets the words NOT-PRIVATE.",
+)
+@report_option
+@force_option
+@quiet_option
+def tune(**options: Any) -> None:
+    """NOT PRIVATE: try limits and bounds on exact data.
+
+    For people who may look at the data. Estimates errors and losses over a grid; draws no noise and releases nothing.
+    """
+    from plume.cli.tuning import tune_query  # noqa: PLC0415 - imports engines
+
+    tune_query(options)

@@ -1,0 +1,39 @@
+"""`plume expect`: options in, what to expect out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from plume.cli.asking import make_query
+from plume.cli.output import check_page, to_csv
+from plume.cli.terminal import remarks
+from plume.tuning.expectation import USUAL_USERS, Expectation, expect
+
+
+def print_expectation(options: Mapping[str, Any]) -> None:
+    """Print what to expect of a query: what people read, or what programs do; and draw it, if asked to."""
+    report = options["report"]
+    if report is not None:
+        check_page(report, force=options["force"])
+    expectation = expect(
+        make_query(options),
+        limits=options["limits"],
+        epsilons=options["epsilons"],
+        users=options["users"] or USUAL_USERS,
+        keys_of_user=options["keys_of_user"],
+    )
+    _print(expectation, options["layout"])
+    if report is not None:
+        expectation.report(report)
+        remarks(quiet=options["quiet"])(f"report written to {report}")
+
+
+def _print(expectation: Expectation, layout: str) -> None:
+    match layout:
+        case "csv":
+            click.echo(to_csv(expectation.to_arrow(), header=True), nl=False)
+        case "json":
+            click.echo(expectation.to_json())
+        case _:
+            click.echo(str(expectation))

@@ -1,0 +1,51 @@
+"""`plume tune`: NOT PRIVATE; options in, what would suit the data out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from plume.cli.asking import make_query
+from plume.cli.measure_text import parse_measure
+from plume.cli.output import check_page, check_target, refuse_input_as_target, to_csv
+from plume.cli.terminal import remarks
+from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
+
+_WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
+
+
+def tune_query(options: Mapping[str, Any]) -> None:
+    """Estimate, and print or write; whatever leaves says that it is not private."""
+    out = None if options["out"] is None else marked(options["out"])
+    if out is not None:
+        check_target(out, _WRITERS, force=options["force"])
+        refuse_input_as_target(options["files"], out)
+    report = None if options["report"] is None else marked(options["report"])
+    if report is not None:
+        check_page(report, force=options["force"])
+    tuning = tune(
+        make_query(options),
+        list(options["files"]),
+        limits=options["limits"] or USUAL_LIMITS,
+        epsilons=options["epsilons"],
+        selections=options["selections"],
+        measures=[parse_measure(text) for text in options["at_measures"]],
+    )
+    say = remarks(quiet=options["quiet"])
+    if out is None:
+        _print(tuning, options["layout"])
+    else:
+        _WRITERS[out.suffix.lower()](tuning, out)
+        say(f"NOT PRIVATE: written to {out}")
+    if report is not None:
+        say(f"NOT PRIVATE: written to {tuning.report(report)}")
+
+
+def _print(tuning: NotPrivateTuning, layout: str) -> None:
+    match layout:
+        case "csv":
+            click.echo(to_csv(tuning.to_arrow(), header=True), nl=False)
+        case "json":
+            click.echo(tuning.to_json())
+        case _:
+            click.echo(str(tuning))

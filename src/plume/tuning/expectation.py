@@ -1,0 +1,249 @@
+"""What to expect of a query before any data is read: how far noise moves its numbers, and how many users a key needs to be shown.
+
+Made from the query alone, so it costs nothing and may be shown to anybody.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from plume.errors import BoundError, UsageError, printable
+from plume.mechanisms.count import CountRecords
+from plume.mechanisms.users import CountUsers
+from plume.pipelines.calibrated import CalibratedQuery, calibrate
+from plume.pipelines.columns import MeasureColumns
+from plume.privacy.budget import Budget
+from plume.query import LARGEST_BOUND, Query
+from plume.release import show, write_whole
+from plume.selection.chances import chance_of_users, users_for_chance
+
+LEVEL = 0.95
+"""How often noise stays within the half widths, and how likely a key is shown that is said to be."""
+USUAL_USERS = (10, 20, 50, 100, 200, 500, 1_000, 10_000)
+_MOST_USERS = 10**12
+_EVEN = 0.5
+_ALL_ROWS = 10**6
+
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExpectedNoise:
+    """How far noise moves a measure, or one part of it if it is computed from several."""
+
+    measure: str
+    part: str | None
+    kind: str
+    standard_deviation: float
+    half_width: float
+    """What noise stays within with a probability of 95 %."""
+    counts: bool
+    """Whether it is a number of users or records, so that an error can be told relative to it."""
+
+    @property
+    def column(self) -> str:
+        """What its figures are called."""
+        return self.measure if self.part is None else f"{self.measure}_{self.part}"
+
+    def relative_error(self, users: int) -> float:
+        """The standard deviation relative to a count to which each of so many users adds one."""
+        return self.standard_deviation / users
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What to expect with one limit and one epsilon."""
+
+    max_keys_per_user: int
+    epsilon: float
+    selection: str
+    """The name of the strategy."""
+    users_for_even_chance: int
+    """The fewest users with which a key is shown at least half the time."""
+    users_for_95_percent: int
+    """The fewest users with which a key is shown at least 95 % of the time."""
+    noise: tuple[ExpectedNoise, ...]
+    chances: tuple[tuple[int, float], ...]
+    """For each number of users a key may have, the chance that it is shown."""
+
+
+Lines = Callable[[Prospect], Iterator[Line]]
+
+
+@dataclass(frozen=True, repr=False)
+class Expectation:
+    """What to expect of a query, for a grid of limits and epsilons; `print` it.
+
+    Errors are those of noise. What bounding cuts away comes on top, and only data tell how much that is.
+    """
+
+    query: Query
+    keys_of_user: int | None
+    """In how many keys each user is; None if in as many as count."""
+    prospects: tuple[Prospect, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for each limit, epsilon and number of users."""
+        return pa.Table.from_pylist([row for prospect in self.prospects for row in _rows(prospect)])
+
+    def record(self) -> dict[str, Any]:
+        """Give everything as plain values."""
+        return {
+            "measures": [measure.name for measure in self.query.measures],
+            "delta": self.query.budget.delta,
+            "keys_of_user": self.keys_of_user,
+            "level": LEVEL,
+            "prospects": [_plain(prospect) for prospect in self.prospects],
+        }
+
+    def to_json(self) -> str:
+        """Give the record as JSON."""
+        return json.dumps(self.record(), indent=2)
+
+    def report(self, path: str | Path) -> None:
+        """Write a page of curves, in one file that needs nothing else. Needs `plume-dp[report]`."""
+        from plume.tuning.curves import draw_expectation  # noqa: PLC0415 - slow to import, and an extra
+
+        page = draw_expectation(self).encode()
+        write_whole(Path(path), lambda file: file.write(page))
+
+    def __str__(self) -> str:
+        each = "as many keys as count" if self.keys_of_user is None else f"{self.keys_of_user} keys"
+        counted = [noise.column for noise in self.prospects[0].noise if noise.counts]
+        sections: list[tuple[str, Lines]] = [
+            ("noise on the numbers of each key:", _noise_lines),
+            (f"how many users, each in {each}, a key needs to be shown:", _needed_lines),
+            ("the chance to be shown, by the number of these users:", _chance_lines),
+            *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
+        ]
+        said = ["expected from the query alone: no data was read, nothing is spent"]
+        for title, lines in sections:
+            drawn = [_place(prospect) | line for prospect in self.prospects for line in lines(prospect)]
+            said += ["", printable(title), show(pa.Table.from_pylist(drawn), _ALL_ROWS)]
+        return "\n".join(said)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def expect(
+    query: Query,
+    *,
+    limits: Sequence[int] = (),
+    epsilons: Sequence[float] = (),
+    users: Sequence[int] = USUAL_USERS,
+    keys_of_user: int | None = None,
+) -> Expectation:
+    """Say what error to expect of a query and how many users a key needs to be shown. No data is touched, so it is free.
+
+    Beside the query's own `max_keys_per_user` and epsilon, all further `limits` and `epsilons` are tried, each with each. Chances are told
+    for keys with so many `users`, each of whom is in as many keys as count, or in `keys_of_user`.
+    """
+    if not isinstance(query, Query):
+        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+    for number in users:
+        _refuse_bad_number("users", number, _MOST_USERS)
+    if keys_of_user is not None:
+        _refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
+    prospects = tuple(
+        _prospect(calibrate(asked), sorted(set(users)), keys_of_user) for asked in _grid(query, limits, epsilons)
+    )
+    return Expectation(query, keys_of_user, prospects)
+
+
+def _refuse_bad_number(name: str, number: Any, most: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise BoundError(f"{name} holds {number!r}; it must be a whole number from 1 to {most}.")
+
+
+def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:
+    # Limits and budgets are checked first: what is none cannot be sorted.
+    of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.max_keys_per_user, *limits)}
+    budgets = {
+        epsilon: Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)
+    }
+    for limit, epsilon in product(sorted(of_limits), sorted(budgets)):
+        yield replace(of_limits[limit], budget=budgets[epsilon])
+
+
+def _prospect(asked: CalibratedQuery, users: Sequence[int], keys_of_user: int | None) -> Prospect:
+    limit, rounds = asked.query.max_keys_per_user, asked.rounds
+    keys = limit if keys_of_user is None else min(keys_of_user, limit)
+    chances = chance_of_users(rounds, np.array(users, np.int64), keys_of_user=keys).tolist()
+    return Prospect(
+        max_keys_per_user=limit,
+        epsilon=asked.query.budget.epsilon,
+        selection=rounds[-1].name if rounds else "public keys",
+        users_for_even_chance=users_for_chance(rounds, _EVEN, keys_of_user=keys),
+        users_for_95_percent=users_for_chance(rounds, LEVEL, keys_of_user=keys),
+        noise=tuple(noise for measure in asked.measures for noise in _noise_of(asked, measure)),
+        chances=tuple(zip(users, chances, strict=True)),
+    )
+
+
+def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[ExpectedNoise]:
+    parts = asked.parts_of(measure)
+    counts = isinstance(measure.mechanism, CountUsers | CountRecords)
+    for part in parts:
+        name = part.part.name if len(parts) > 1 else None
+        width = float(part.half_width(LEVEL))
+        yield ExpectedNoise(
+            measure.mechanism.name, name, part.noise.kind, part.standard_deviation, width, counts=counts
+        )
+
+
+def _rows(prospect: Prospect) -> Iterator[Line]:
+    widths = {}
+    for noise in prospect.noise:
+        widths[f"{noise.column}_standard_deviation"] = noise.standard_deviation
+        widths[f"{noise.column}_half_width"] = noise.half_width
+    for users, chance in prospect.chances:
+        relative = {
+            f"{noise.column}_relative_error": noise.relative_error(users) for noise in prospect.noise if noise.counts
+        }
+        yield _place(prospect) | {"users": users, "chance": chance} | widths | relative
+
+
+def _plain(prospect: Prospect) -> dict[str, Any]:
+    return asdict(prospect) | {
+        "noise": [asdict(noise) for noise in prospect.noise],
+        "chances": [{"users": users, "chance": chance} for users, chance in prospect.chances],
+    }
+
+
+def _place(prospect: Prospect) -> Line:
+    return {"max_keys_per_user": prospect.max_keys_per_user, "epsilon": prospect.epsilon}
+
+
+def _noise_lines(prospect: Prospect) -> Iterator[Line]:
+    for noise in prospect.noise:
+        number = noise.measure if noise.part is None else f"{noise.measure} ({noise.part})"
+        width = f"{noise.half_width:.4g}"
+        yield {
+            "number": number,
+            "noise": noise.kind,
+            "standard deviation": noise.standard_deviation,
+            "95 % within": width,
+        }
+
+
+def _needed_lines(prospect: Prospect) -> Iterator[Line]:
+    needed = {"half the time": prospect.users_for_even_chance, "95 % of the time": prospect.users_for_95_percent}
+    yield {"selection": prospect.selection} | needed
+
+
+def _chance_lines(prospect: Prospect) -> Iterator[Line]:
+    yield {f"{users:,}": f"{chance:.1%}" for users, chance in prospect.chances}
+
+
+def _relative_lines(name: str, prospect: Prospect) -> Iterator[Line]:
+    for noise in prospect.noise:
+        if noise.column == name:
+            yield {f"{users:,}": f"{noise.relative_error(users):.1%}" for users, _ in prospect.chances}

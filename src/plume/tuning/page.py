@@ -1,0 +1,56 @@
+"""Curves to choose numbers by, as one page that needs nothing else. Imported when a page is made: templates and charts are slow."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from plume.query import Query
+from plume.report.chart import Point, draw_curves
+from plume.report.page import policy
+from plume.report.rendering import read, render
+from plume.report.settings import query_call
+from plume.version import __version__
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves, and what they show."""
+
+    caption: str
+    across: str
+    up: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a page says."""
+
+    kind: str
+    lead: str
+    warning: str
+    query: Query
+    figures: tuple[Figure, ...]
+    rows: pa.Table
+
+
+def make_page(page: Page) -> str:
+    """Make the page."""
+    style = read("report.css") + read("curves.css")
+    keys, measures = page.query.keys, (measure.name for measure in page.query.measures)
+    return render(
+        "curves.html",
+        version=__version__,
+        policy=policy(style),
+        style=Markup(style),  # noqa: S704 - our own file
+        kind=page.kind,
+        title=f"{', '.join(measures)} per {', '.join(keys)}",
+        warning=page.warning,
+        lead=page.lead,
+        # A drawing holds nothing but what chart.py lets through.
+        figures=[(f.caption, Markup(draw_curves(f.points, across=f.across, up=f.up))) for f in page.figures],  # noqa: S704
+        names=page.rows.column_names,
+        rows=list(zip(*(column.to_pylist() for column in page.rows.columns), strict=True)),
+        call=query_call(page.query),
+    )

@@ -1,0 +1,282 @@
+"""NOT PRIVATE: which limits and bounds would suit the data, for people who may look at it.
+
+Everything here is computed from exact data without noise. It is for the trusted side only, and says so wherever it appears.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby, product
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from plume.engines.duckdb import DuckDB
+from plume.engines.frames import is_spark_frame
+from plume.errors import MeasureError, UsageError
+from plume.mechanisms.count import LARGEST_COUNT, CountRecords
+from plume.mechanisms.sum import SumOfTotals
+from plume.pipelines.calibrated import calibrate
+from plume.privacy.budget import Budget
+from plume.query import Query
+from plume.release import show, write_whole
+from plume.tuning.estimates import chances_of_keys, estimate
+from plume.tuning.pairs import Additive, Pairs, read_pairs
+
+WARNING = (
+    "NOT PRIVATE: computed from the data without noise. Do not share it. "
+    "What is chosen by it is not covered by the guarantee of a release."
+)
+USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_USUAL_FACTORS = (0.25, 0.5, 2, 4)
+_MARK = "NOT-PRIVATE"
+_ALL_ROWS = 10**6
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What a measure would be like with one limit, epsilon, selection and bounds; NOT PRIVATE."""
+
+    epsilon: float
+    selection: str
+    max_keys_per_user: int
+    keys_shown: float
+    """How many keys would be shown, on average."""
+    measure: str
+    bounds: str
+    absolute_error: float
+    """How far the released value would be from the exact one, on average over shown keys."""
+    lost_to_bounding: float
+    """The share of the data that limits and bounds would cut from shown keys."""
+    lost_to_selection: float
+    """The share of the data that is in keys not shown."""
+    recommended: bool = False
+
+
+@dataclass(frozen=True, repr=False)
+class NotPrivateTuning:
+    """NOT PRIVATE: what was tried, and what is recommended for each epsilon and selection; `print` it."""
+
+    query: Query
+    keys: int
+    """How many keys there are in the data."""
+    tried: tuple[Tried, ...]
+
+    @property
+    def recommended(self) -> tuple[Tried, ...]:
+        """For each epsilon and selection the limit with the smallest errors, and with it the bounds of each measure."""
+        return tuple(tried for tried in self.tried if tried.recommended)
+
+    def to_arrow(self) -> pa.Table:
+        """Give one row for everything tried."""
+        return pa.Table.from_pylist([asdict(tried) for tried in self.tried])
+
+    def record(self) -> dict[str, Any]:
+        """Give everything as plain values."""
+        return {"warning": WARNING, "keys": self.keys, "tried": [asdict(tried) for tried in self.tried]}
+
+    def to_json(self) -> str:
+        """Give the record as JSON."""
+        return json.dumps(self.record(), indent=2)
+
+    def write_csv(self, path: str | Path) -> Path:
+        """Write the rows; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
+        target = marked(Path(path))
+        write_whole(target, lambda file: pyarrow.csv.write_csv(self.to_arrow(), file))
+        return target
+
+    def write_json(self, path: str | Path) -> Path:
+        """Write the record; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
+        target = marked(Path(path))
+        write_whole(target, lambda file: file.write(f"{self.to_json()}\n".encode()))
+        return target
+
+    def report(self, path: str | Path) -> Path:
+        """Write a page of curves, which says NOT PRIVATE as its file's name does; needs `plume-dp[report]`."""
+        from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
+
+        target, page = marked(Path(path)), draw_tuning(self).encode()
+        write_whole(target, lambda file: file.write(page))
+        return target
+
+    def __str__(self) -> str:
+        drawn = pa.Table.from_pylist([_line(tried) for tried in _telling(self.tried)])
+        remark = "* recommended. Of other limits only the best bounds are shown; to_arrow() has all."
+        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS), "", remark, WARNING])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def marked(path: Path) -> Path:
+    """Put the words NOT-PRIVATE into the name of a file."""
+    return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
+
+
+def tune(  # noqa: PLR0913 - all of them are the caller's
+    query: Query,
+    data: Any,
+    *,
+    limits: Sequence[int] = USUAL_LIMITS,
+    epsilons: Sequence[float] = (),
+    selections: Sequence[str] = (),
+    measures: Sequence[Any] = (),
+    engine: DuckDB | None = None,
+) -> NotPrivateTuning:
+    """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may look.
+
+    Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each. `measures` are those of the query
+    with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums are estimated.
+    Data is read once, by DuckDB. Public keys are not estimated yet.
+    """
+    _refuse_wrong_arguments(query, data, engine)
+    candidates = _candidates(query, measures)
+    grid = list(_grid(query, limits, epsilons, selections))
+    pairs = read_pairs(query, data, engine or DuckDB())
+    tried = [_try(asked, pairs, candidates) for asked in grid]
+    # The limit varies last in the grid, so the rows of one epsilon and selection are neighbours.
+    groups = groupby((row for rows in tried for row in rows), key=lambda row: (row.epsilon, row.selection))
+    return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in _recommend(list(rows))))
+
+
+def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
+    if not isinstance(query, Query):
+        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
+    if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
+        raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
+    if query.public_keys is not None:
+        raise UsageError("tuning estimates which keys would be shown; leave public_keys out.")
+
+
+def _candidates(query: Query, given: Sequence[Any]) -> dict[str, list[Additive]]:
+    """List the bounds to try for each measure that can be estimated, the query's own among them."""
+    found: dict[str, list[Additive]] = {
+        measure.name: [measure] for measure in query.measures if isinstance(measure, Additive)
+    }
+    if not found:
+        raise MeasureError("none of the measures can be estimated; tuning knows users, count and sum.")
+    for measure in given:
+        own = found.get(getattr(measure, "name", ""), [None])[0]
+        if own is None or _without_bounds(own) != _without_bounds(measure):
+            raise MeasureError(
+                f"{measure!r} is none of the query's measures with other bounds; name and column must agree."
+            )
+        found[own.name] = [*found[own.name], measure]
+    return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in found.items()}
+
+
+def _without_bounds(measure: Any) -> tuple[Any, ...]:
+    return type(measure), measure.name, getattr(measure, "column", None), getattr(measure, "where", None)
+
+
+def _other_bounds(measure: Additive) -> Iterator[Additive]:
+    for factor in _USUAL_FACTORS:
+        match measure:
+            case CountRecords():
+                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.max_per_key * factor)), LARGEST_COUNT))
+            case SumOfTotals():
+                low, high = measure.low_total * factor, measure.high_total * factor
+                yield replace(measure, low_total=low, high_total=high)
+
+
+def _sorted(measures: list[Additive]) -> list[Additive]:
+    return sorted(dict.fromkeys(measures), key=_reach)
+
+
+def _reach(measure: Additive) -> float:
+    part = measure.parts()[0]
+    return float(part.absolute * part.unit)
+
+
+def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], selections: Sequence[str]) -> Iterator[Query]:
+    budgets = [Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)]
+    chosen = [replace(query, selection=selection) for selection in (query.selection, *selections)]
+    limited = [replace(query, max_keys_per_user=limit) for limit in (query.max_keys_per_user, *limits)]
+    for budget, named, limit in product(
+        sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon),
+        dict.fromkeys(one.selection for one in chosen),
+        sorted({one.max_keys_per_user for one in limited}),
+    ):
+        yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
+
+
+def _try(query: Query, pairs: Pairs, candidates: dict[str, list[Additive]]) -> list[Tried]:
+    asked = calibrate(query)
+    shown = chances_of_keys(asked, pairs)
+    return [
+        Tried(
+            query.budget.epsilon,
+            query.selection,
+            query.max_keys_per_user,
+            float(shown.sum()),
+            measure.name,
+            _bounds(measure),
+            **asdict(estimate(asked, pairs, shown, measure)),
+        )
+        for measures in candidates.values()
+        for measure in measures
+    ]
+
+
+def _bounds(measure: Additive) -> str:
+    match measure:
+        case CountRecords():
+            return f"max_per_key={measure.max_per_key}"
+        case SumOfTotals():
+            return f"{measure.low_total:g} to {measure.high_total:g}"
+        case _:
+            return "one each"
+
+
+def _recommend(rows: list[Tried]) -> list[Tried]:
+    """Mark the limit whose errors, each relative to the smallest that its measure can have, are smallest together, with its best bounds.
+
+    Limits with which hardly a key is shown do not compete: an error over no keys says nothing.
+    """
+    best: dict[int, dict[str, Tried]] = {}
+    for row in rows:
+        if row.keys_shown >= 1:
+            of_limit = best.setdefault(row.max_keys_per_user, {})
+            of_limit[row.measure] = min(of_limit.get(row.measure, row), row, key=lambda tried: tried.absolute_error)
+    if not best:
+        return rows
+    least = {
+        measure: min(of_limit[measure].absolute_error for of_limit in best.values())
+        for measure in next(iter(best.values()))
+    }
+    chosen = min(
+        best, key=lambda limit: math.fsum(best[limit][name].absolute_error / error for name, error in least.items())
+    )
+    marks = set(map(id, best[chosen].values()))
+    return [replace(row, recommended=id(row) in marks) for row in rows]
+
+
+def _telling(rows: Sequence[Tried]) -> Iterator[Tried]:
+    """Of recommended limits show all bounds, of others the best."""
+    recommended = {_setting(row) for row in rows if row.recommended}
+    for (setting, _), group in groupby(rows, key=lambda row: (_setting(row), row.measure)):
+        listed = list(group)
+        yield from listed if setting in recommended else [min(listed, key=lambda row: row.absolute_error)]
+
+
+def _setting(row: Tried) -> tuple[float, str, int]:
+    return row.epsilon, row.selection, row.max_keys_per_user
+
+
+def _line(tried: Tried) -> dict[str, Any]:
+    """What a table shows of a row."""
+    return {
+        "": "*" if tried.recommended else "",
+        "epsilon": tried.epsilon,
+        "selection": tried.selection,
+        "max_keys_per_user": tried.max_keys_per_user,
+        "keys shown": f"{tried.keys_shown:.1f}",
+        "measure": tried.measure,
+        "bounds": tried.bounds,
+        "absolute error": f"{tried.absolute_error:.4g}",
+        "lost to bounding": f"{tried.lost_to_bounding:.1%}",
+        "lost to selection": f"{tried.lost_to_selection:.1%}",
+    }

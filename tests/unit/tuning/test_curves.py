@@ -1,0 +1,77 @@
+"""Pages of curves: what they show, and that they are pictures and text only."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import plume
+from plume.report.chart import Point, draw_curves
+from plume.synthetic import recipe_searches
+
+QUERY = plume.Query(
+    user="user_id",
+    keys="recipe",
+    measures=[plume.users(), plume.count(2)],
+    max_keys_per_user=4,
+    budget=plume.Budget(epsilon=1.1, delta=1e-5),
+)
+STRANGE = "</text><script>alert(1)</script>"
+
+
+def page_of_expectation(query: plume.Query, folder: Path) -> str:
+    path = folder / "expected.html"
+    plume.expect(query, limits=[8], epsilons=[2.0]).report(path)
+    return path.read_text()
+
+
+def page_of_tuning(query: plume.Query, folder: Path) -> str:
+    written = plume.tune(query, recipe_searches(500, seed=1), limits=[2], epsilons=[9.0]).report(folder / "tuned.html")
+    assert written.name == "tuned.NOT-PRIVATE.html"
+    return written.read_text()
+
+
+def test_a_page_of_what_to_expect_shows_chances_by_epsilon_and_noise_by_measure(tmp_path: Path) -> None:
+    captions = re.findall("<figcaption>(.*?)</figcaption>", page_of_expectation(QUERY, tmp_path))
+    assert captions == [
+        "The chance that a key is shown, by its number of users, at epsilon = 1.1",
+        "The chance that a key is shown, by its number of users, at epsilon = 2",
+        "Noise on users, by the limit",
+        "Noise on count, by the limit",
+    ]
+
+
+def test_with_one_limit_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    plume.expect(QUERY).report(tmp_path / "one.html")
+    assert (tmp_path / "one.html").read_text().count("<figure") == 1
+
+
+def test_a_page_of_tuning_shows_errors_losses_and_keys_and_says_not_private_twice(tmp_path: Path) -> None:
+    page = page_of_tuning(QUERY, tmp_path)
+    assert [caption.split()[0] for caption in re.findall("<figcaption>(.*?)</figcaption>", page)] == [
+        "Error",
+        "Error",
+        "What",
+        "What",
+        "Keys",
+    ]
+    assert len(re.findall('class="warning".*NOT PRIVATE', page)) == 2
+    assert page.count('<tr class="marked">') == 2 * 2
+
+
+@pytest.mark.parametrize("make", [page_of_expectation, page_of_tuning])
+def test_names_of_strangers_stay_text_and_nothing_may_run(make, tmp_path: Path) -> None:
+    strange = replace(QUERY, measures=[plume.users(name=STRANGE), plume.count(2)])
+    page = make(strange, tmp_path)
+    assert "<script" not in page
+    assert "script-src &#39;none&#39;" in page
+    assert not re.search(r"\s(on\w+|style|href|xlink:href)=(?!\"data:,\")", page)
+
+
+def test_curves_are_shapes_and_text_and_marks_stand_out() -> None:
+    points = [Point(STRANGE, x, y, marked=x == 2) for x, y in ((1, 5.0), (2, 3.0), (4, 6.0))]
+    drawn = draw_curves(points, across="limit", up=STRANGE)
+    assert set(re.findall(r"<(\w+)", drawn)) <= {"svg", "g", "path", "line", "text", "title"}
+    plain = draw_curves([replace(point, marked=False) for point in points], across="limit", up="error")
+    assert drawn.count("<path") == plain.count("<path") + 1

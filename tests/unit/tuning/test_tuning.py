@@ -1,0 +1,248 @@
+"""What tuning estimates is what simulated runs do; and it never looks private."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import plume
+from entropy import SeededEntropy
+from exact import say_nothing
+from plume.engines.duckdb import DuckDB
+from plume.errors import ColumnNotFound, InputError, MeasureError, UsageError
+from plume.pipelines.calibrated import calibrate
+from plume.running import run_with
+from plume.synthetic import recipe_searches
+from plume.tuning.estimates import chances_of_keys, estimate
+from plume.tuning.pairs import read_pairs
+
+ENGINE = DuckDB(threads=1)
+MEASURES = [plume.users(), plume.count(2), plume.sum("seconds", 0, 200)]
+ASKED = {"user": "user_id", "keys": "recipe", "measures": MEASURES}
+
+
+def skewed(users: int, rows: int) -> pa.Table:
+    """A few users in most keys, and a few keys with most users."""
+    generator = np.random.default_rng(1)
+    user = (generator.pareto(1.2, rows) * 20).astype(int) % users
+    key = (generator.pareto(0.8, rows) * 30).astype(int) % 3000
+    return pa.table({"user_id": user, "recipe": key, "seconds": generator.exponential(30, rows)})
+
+
+RECIPES, SKEWED = recipe_searches(3000, seed=1), skewed(800, 30_000)
+CASES = {
+    "recipes": (
+        RECIPES,
+        plume.Query(**ASKED, max_keys_per_user=4, budget=plume.Budget(epsilon=1.1, delta=1e-5)),
+    ),
+    "skewed": (
+        SKEWED,
+        plume.Query(**ASKED, max_keys_per_user=16, budget=plume.Budget(epsilon=4, delta=1e-5)),
+    ),
+    "as in the paper": (
+        skewed(1200, 40_000),
+        plume.Query.paper(**ASKED, max_keys_per_user=8, budget=plume.Budget(epsilon=20, delta=1e-5)),
+    ),
+}
+FURTHER = {
+    "two rounds": replace(CASES["recipes"][1], selection="two_round_weighted_gaussian"),
+    "min_users": replace(CASES["recipes"][1], min_users=10),
+    "truncated geometric": replace(
+        CASES["recipes"][1], max_keys_per_user=2, selection="truncated_geometric", noise="laplace"
+    ),
+}
+
+
+def exact(data: pa.Table) -> dict[str, dict]:
+    """The measures without privacy."""
+    pairs = data.group_by(["user_id", "recipe"]).aggregate([])
+    grouped = {
+        "users": pairs.group_by("recipe").aggregate([([], "count_all")]),
+        "count": data.group_by("recipe").aggregate([([], "count_all")]),
+        "seconds_sum": data.group_by("recipe").aggregate([("seconds", "sum")]),
+    }
+    return {
+        name: dict(zip(rows["recipe"].to_pylist(), rows[rows.column_names[-1]].to_pylist(), strict=True))
+        for name, rows in grouped.items()
+    }
+
+
+def simulate(data: pa.Table, query: plume.Query, runs: int) -> Iterator[dict[str, float]]:
+    """For each run the number of keys, and the mean absolute error of each measure."""
+    truth = exact(data)
+    for seed in range(runs):
+        release = run_with(SeededEntropy(seed), query, data, engine=ENGINE, pipeline="plume", on_step=say_nothing)
+        rows = release.to_arrow()
+        found = {
+            name: np.abs(rows[name].to_numpy() - [values[key] for key in rows["recipe"].to_pylist()]).mean()
+            for name, values in truth.items()
+        }
+        yield found | {"keys": len(release)}
+
+
+def estimated(data: pa.Table, query: plume.Query) -> dict[str, float]:
+    pairs, asked = read_pairs(query, data, ENGINE), calibrate(query)
+    shown = chances_of_keys(asked, pairs)
+    errors = {measure.name: estimate(asked, pairs, shown, measure).absolute_error for measure in query.measures}
+    return errors | {"keys": float(shown.sum())}
+
+
+def off(data: pa.Table, query: plume.Query, runs: int) -> dict[str, tuple[float, float]]:
+    """How far the estimates are from simulated runs, and how far runs alone may be from their own mean, both relative."""
+    seen, said = list(simulate(data, query, runs)), estimated(data, query)
+    means = {name: np.mean([run[name] for run in seen]) for name in said}
+    errors = {name: np.std([run[name] for run in seen]) / np.sqrt(runs) for name in said}
+    return {name: (abs(said[name] / means[name] - 1), errors[name] / means[name]) for name in said}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_estimates_agree_with_a_few_simulated_runs(case: str) -> None:
+    """Within 5 % and four standard errors of the runs; their seeds are fixed, so there are no false alarms."""
+    assert all(away < 0.05 + 4 * error for away, error in off(*CASES[case], runs=8).values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_estimates_agree_with_a_hundred_simulated_runs_within_5_percent(case: str) -> None:
+    assert all(away < 0.05 for away, _ in off(*CASES[case], runs=100).values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", FURTHER)
+def test_estimates_of_other_selections_agree_too(case: str) -> None:
+    assert all(away < 0.05 for away, _ in off(RECIPES, FURTHER[case], runs=100).values())
+
+
+def test_estimates_of_another_limit_would_not_pass_for_agreement() -> None:
+    """The test of the test: half or twice the limit is further away than what agreement allows."""
+    data, query = CASES["recipes"]
+    right = estimated(data, query)
+    for limit in (2, 8):
+        wrong = estimated(data, replace(query, max_keys_per_user=limit))
+        assert all(abs(wrong[name] / right[name] - 1) > 0.15 for name in ("users", "count", "seconds_sum"))
+
+
+def test_without_cuts_errors_are_those_of_noise_and_nothing_is_lost_to_bounding() -> None:
+    table = pa.table({"user_id": [*range(500)] * 2, "recipe": ["a"] * 500 + ["b"] * 500})
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=plume.users(),
+        max_keys_per_user=4,
+        budget=plume.Budget(epsilon=1.0, delta=1e-5),
+    )
+    (tried,) = plume.tune(query, table, limits=[4]).tried
+    deviation = plume.explain(query).noise[0].standard_deviation
+    assert tried.absolute_error == pytest.approx(deviation * np.sqrt(2 / np.pi), rel=1e-6)
+    assert (tried.keys_shown, tried.lost_to_bounding, tried.lost_to_selection) == pytest.approx((2, 0, 0), abs=1e-6)
+
+
+def test_what_is_lost_to_bounds_is_what_lies_above_them() -> None:
+    table = pa.table({"user_id": [*range(400)] * 4, "recipe": ["a"] * 1600})
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=plume.count(1),
+        max_keys_per_user=1,
+        budget=plume.Budget(epsilon=5.0, delta=1e-5),
+    )
+    tuning = plume.tune(query, table, limits=[], measures=[plume.count(2), plume.count(4)])
+    assert [tried.lost_to_bounding for tried in tuning.tried] == pytest.approx([0.75, 0.5, 0], abs=1e-9)
+    assert [tried.bounds for tried in tuning.recommended] == ["max_per_key=4"]
+
+
+def test_everything_is_tried_and_one_limit_is_recommended_for_each_epsilon_and_selection() -> None:
+    query = replace(CASES["recipes"][1], measures=MEASURES[:2])
+    tuning = plume.tune(
+        query, RECIPES, limits=[2, 16], epsilons=[2.0], selections=["gaussian_threshold"], measures=[plume.count(4)]
+    )
+    assert len(tuning.tried) == tuning.to_arrow().num_rows == 2 * 2 * 3 * (1 + 2)
+    settings = {(row.epsilon, row.selection) for row in tuning.recommended}
+    assert settings == {(1.1, "auto"), (1.1, "gaussian_threshold"), (2.0, "auto"), (2.0, "gaussian_threshold")}
+    for setting in settings:
+        rows = [row for row in tuning.recommended if (row.epsilon, row.selection) == setting]
+        assert [row.measure for row in rows] == ["users", "count"]
+        assert len({row.max_keys_per_user for row in rows}) == 1
+
+
+def test_with_one_measure_the_smallest_error_is_recommended() -> None:
+    tuning = plume.tune(replace(CASES["recipes"][1], measures=plume.count(2)), RECIPES)
+    (recommended,) = tuning.recommended
+    assert recommended.absolute_error == min(row.absolute_error for row in tuning.tried)
+
+
+def test_keys_of_several_columns_are_told_apart() -> None:
+    table = pa.table({"u": [1, 1, 2, 2, 3], "a": ["x", "x", "x", "y", "x"], "b": [1, 2, 1, 1, 1]})
+    query = plume.Query(
+        user="u",
+        keys=["a", "b"],
+        measures=plume.users(),
+        max_keys_per_user=2,
+        budget=plume.Budget(epsilon=1.0, delta=1e-5),
+    )
+    pairs = read_pairs(query, table, ENGINE)
+    assert pairs.keys == 3
+    assert sorted(np.bincount(pairs.key).tolist()) == [1, 1, 3]
+    assert pairs.keys_of_user.tolist() == [2, 2, 2, 2, 1]
+    assert (pairs.above(1), pairs.above(2)) == (4, 0)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_where_no_key_would_be_shown_nothing_is_recommended(rows: int) -> None:
+    tuning = plume.tune(CASES["recipes"][1], RECIPES.slice(0, rows), limits=[2])
+    assert tuning.recommended == ()
+    assert "NOT PRIVATE" in str(tuning)
+
+
+def test_whatever_shows_it_says_not_private(tmp_path: Path) -> None:
+    tuning = plume.tune(replace(CASES["recipes"][1], measures=plume.users()), RECIPES, limits=[2])
+    assert type(tuning).__name__ == "NotPrivateTuning"
+    assert str(tuning).splitlines()[0].startswith("NOT PRIVATE")
+    assert str(tuning).splitlines()[-1].startswith("NOT PRIVATE")
+    assert json.loads(tuning.to_json())["warning"].startswith("NOT PRIVATE")
+    written = [tuning.write_csv(tmp_path / "a.csv"), tuning.write_json(str(tmp_path / "b.json"))]
+    assert [path.name for path in written] == ["a.NOT-PRIVATE.csv", "b.NOT-PRIVATE.json"]
+    assert pyarrow.csv.read_csv(written[0]).num_rows == len(tuning.tried)
+    assert tuning.write_csv(tmp_path / "c.NOT-PRIVATE.csv").name == "c.NOT-PRIVATE.csv"
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"measures": [plume.users(name="other")]}, MeasureError, "is none of the query's measures with other bounds"),
+        ({"measures": [plume.sum("minutes", 0, 3, name="seconds_sum")]}, MeasureError, "name and column must agree"),
+        ({"measures": ["count(3)"]}, MeasureError, "is none of the query's measures"),
+        ({"engine": "spark"}, UsageError, "tuning works on DuckDB only"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(settings: dict, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        plume.tune(CASES["recipes"][1], RECIPES, **settings)
+
+
+def test_public_keys_means_alone_and_missing_columns_are_refused() -> None:
+    query = CASES["recipes"][1]
+    with pytest.raises(UsageError, match="leave public_keys out"):
+        plume.tune(replace(query, public_keys=["a"]), RECIPES)
+    with pytest.raises(MeasureError, match="tuning knows users, count and sum"):
+        plume.tune(replace(query, measures=plume.mean("seconds", 0, 9)), RECIPES)
+    with pytest.raises(ColumnNotFound, match="no column 'recipe'"):
+        plume.tune(query, RECIPES.drop_columns(["recipe"]))
+    with pytest.raises(UsageError, match="and come before the data"):
+        plume.tune(RECIPES, query)
+
+
+def test_keys_that_cannot_be_looked_at_are_refused_without_a_word_of_them() -> None:
+    table = pa.table({"u": [1, 2], "k": [["canary"], ["other"]]})
+    query = plume.Query(
+        user="u", keys="k", measures=plume.users(), max_keys_per_user=1, budget=plume.Budget(epsilon=1.0, delta=1e-5)
+    )
+    with pytest.raises(InputError, match="cast it to text first") as raised:
+        plume.tune(query, table)
+    assert "canary" not in str(raised.value)
+    assert raised.value.__context__ is None
