@@ -13,7 +13,8 @@ import pyarrow as pa
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError
 from plume.mechanisms.mechanism import Mechanism
-from plume.plan.expressions import Expression, columns_of
+from plume.plan.expressions import Expression
+from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import SELECTION
 from plume.selection.public_keys import check_public_keys

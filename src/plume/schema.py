@@ -11,7 +11,8 @@ from typing import Any
 
 from plume.engines.engine import Relation
 from plume.errors import ColumnNotFound, ColumnTypeError, printable
-from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value, walk
+from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value
+from plume.plan.trees import walk
 from plume.plan.types import ColumnType, Kind, Schema
 from plume.query import Query
 

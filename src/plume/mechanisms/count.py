@@ -9,7 +9,8 @@ import pyarrow as pa
 from plume.errors import BoundError
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given, values
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Count, CountValues, Expression, Literal, Sum
+from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
+from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

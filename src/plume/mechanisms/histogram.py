@@ -15,18 +15,8 @@ from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mechanism import Part, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.tally import NoisyTally
-from plume.plan.expressions import (
-    AddTallies,
-    Aggregates,
-    Bucket,
-    Clamp,
-    Collect,
-    Column,
-    Columns,
-    CountValues,
-    Expression,
-    Tally,
-)
+from plume.plan.aggregates import AddTallies, Aggregates, Collect, CountValues
+from plume.plan.expressions import Bucket, Clamp, Column, Columns, Expression, Tally
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

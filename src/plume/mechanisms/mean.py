@@ -11,7 +11,8 @@ from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, DownWeight, Expression, Sum
+from plume.plan.aggregates import Aggregates, CountValues, Sum
+from plume.plan.expressions import Clamp, Column, Columns, DownWeight, Expression
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

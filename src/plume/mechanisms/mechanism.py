@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.plan.expressions import Aggregates, Columns, Expression
+from plume.plan.aggregates import Aggregates
+from plume.plan.expressions import Columns, Expression
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

@@ -17,17 +17,8 @@ from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.mechanisms.tally import NoisyTally
-from plume.plan.expressions import (
-    AddTallies,
-    Aggregates,
-    Clamp,
-    Collect,
-    Column,
-    Columns,
-    CountValues,
-    Expression,
-    Tally,
-)
+from plume.plan.aggregates import AddTallies, Aggregates, Collect, CountValues
+from plume.plan.expressions import Clamp, Column, Columns, Expression, Tally
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

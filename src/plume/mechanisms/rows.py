@@ -1,7 +1,8 @@
 """Which rows and values of the table a measure reads: those a condition holds for, and of these the ones that are numbers."""
 
 from plume.condition import parse_condition
-from plume.plan.expressions import Column, CountValues, Expression, Number, When
+from plume.plan.aggregates import CountValues
+from plume.plan.expressions import Column, Expression, Number, When
 from plume.plan.types import Kind
 
 NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN})

@@ -9,7 +9,8 @@ import pyarrow as pa
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Expression, Quantise, Sum
+from plume.plan.aggregates import Aggregates, Sum
+from plume.plan.expressions import Clamp, Column, Columns, Expression, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

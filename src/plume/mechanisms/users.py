@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, CountValues, Expression, Literal, Sum
+from plume.plan.aggregates import Aggregates, CountValues, Sum
+from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

@@ -13,7 +13,8 @@ from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Floats, Scale, scale_between
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, DownWeight, Expression, Square, Sum
+from plume.plan.aggregates import Aggregates, Sum
+from plume.plan.expressions import Clamp, Column, Columns, DownWeight, Expression, Square
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

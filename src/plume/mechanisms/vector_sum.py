@@ -12,7 +12,8 @@ from plume.errors import MeasureError
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.mechanism import Part, State, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
-from plume.plan.expressions import Aggregates, Clamp, Column, Columns, Expression, Quantise, Shorten, Sum
+from plume.plan.aggregates import Aggregates, Sum
+from plume.plan.expressions import Clamp, Column, Columns, Expression, Quantise, Shorten
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.mechanisms.mechanism import Mechanism, Part
-from plume.plan.expressions import Aggregate, Expression, rename
+from plume.plan.aggregates import Aggregate
+from plume.plan.expressions import Expression
+from plume.plan.trees import rename
 from plume.query import Query
 
 

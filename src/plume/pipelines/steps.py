@@ -5,9 +5,8 @@ from dataclasses import replace
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
+from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
-    AddTallies,
-    Aggregate,
     AllOf,
     AnyOf,
     Column,
@@ -17,15 +16,11 @@ from plume.plan.expressions import (
     Integer,
     IsNull,
     Literal,
-    Max,
     Not,
     NoTally,
     SecretOrder,
     Shrink,
-    Sum,
-    SumButLargest,
     Times,
-    rename,
 )
 from plume.plan.nodes import (
     USER,
@@ -43,6 +38,7 @@ from plume.plan.nodes import (
     Scan,
     Size,
 )
+from plume.plan.trees import rename
 
 INPUT = "input"
 SELECTED_KEYS = "selected_keys"

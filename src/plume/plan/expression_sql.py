@@ -4,6 +4,7 @@ import math
 from functools import singledispatch
 
 from plume.errors import PlumeBug
+from plume.plan import aggregates as a
 from plume.plan import expressions as e
 from plume.plan.dialect import DUCKDB, Target, constant, identifier
 
@@ -15,25 +16,25 @@ WHOLE = 2**30
 _LARGEST_DOUBLE = "1.7976931348623157e308"
 
 
-def print_aggregate(aggregate: e.Aggregate, target: Target) -> str:
+def print_aggregate(aggregate: a.Aggregate, target: Target) -> str:
     """Print an aggregate over the rows of a group."""
     match aggregate:
-        case e.Count():
+        case a.Count():
             return "count(*)"
-        case e.CountValues(of):
+        case a.CountValues(of):
             return f"count({print_expression(of, target)})"
-        case e.Sum(of):
+        case a.Sum(of):
             return f"sum({print_expression(of, target)})"
-        case e.Max(of):
+        case a.Max(of):
             return f"max({print_expression(of, target)})"
-        case e.Collect(of):
+        case a.Collect(of):
             value = print_expression(of, target)
             return (
                 f"list({value}) FILTER (WHERE {value} IS NOT NULL)"
                 if target.dialect is DUCKDB
                 else f"collect_list({value})"
             )
-        case e.AddTallies() | e.SumButLargest():
+        case a.AddTallies() | a.SumButLargest():
             raise PlumeBug(f"{type(aggregate).__name__} takes a whole step, not an aggregate")
 
 

@@ -3,11 +3,10 @@
 Plain frozen trees; `sql.py` prints them, nothing evaluates them in Python.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date, datetime
 from enum import Enum
-from typing import Any, TypeVar
 
 Value = bool | int | float | str | date | datetime
 
@@ -263,94 +262,4 @@ Expression = (
     | Like
 )
 
-
-@dataclass(frozen=True)
-class Count:
-    """How many rows a group has."""
-
-
-@dataclass(frozen=True)
-class CountValues:
-    """How many rows of a group have a value."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The exact total of integers; NULLs do not count, and a group of NULLs only has the total NULL."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class SumButLargest:
-    """The exact total of positive integers without so many of the largest; 0 where there are no more than these."""
-
-    of: Expression
-    number: int
-
-
-@dataclass(frozen=True)
-class Collect:
-    """The values of a group in a list, in no order; NULLs are left out."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class AddTallies:
-    """The tallies of a group as one, in which each leaf comes once, with all of its weight."""
-
-    of: Expression
-
-
-@dataclass(frozen=True)
-class Max:
-    """The largest value of a group."""
-
-    of: Expression
-
-
-Aggregate = Count | CountValues | Sum | SumButLargest | Collect | AddTallies | Max
-
 Columns = Mapping[str, Expression]
-Aggregates = Mapping[str, Aggregate]
-
-_Tree = TypeVar("_Tree", bound=Expression | Aggregate)
-
-
-def columns_of(tree: Expression | Aggregate) -> frozenset[str]:
-    """Name the columns an expression reads."""
-    if isinstance(tree, Column):
-        return frozenset({tree.name})
-    return frozenset().union(*(columns_of(child) for child in _children(tree)))
-
-
-def rename(tree: _Tree, names: Mapping[str, str]) -> _Tree:
-    """Replace column names throughout an expression."""
-    if isinstance(tree, Column):
-        return replace(tree, name=names[tree.name])
-    changes = {field.name: _renamed(getattr(tree, field.name), names) for field in fields(tree)}
-    return replace(tree, **changes)
-
-
-def walk(tree: Expression | Aggregate) -> Iterator[Expression | Aggregate]:
-    """Yield an expression and everything inside it."""
-    yield tree
-    for child in _children(tree):
-        yield from walk(child)
-
-
-def _children(tree: Expression | Aggregate) -> Iterator[Expression | Aggregate]:
-    for field in fields(tree):
-        value = getattr(tree, field.name)
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, Expression | Aggregate):
-                yield item
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_renamed(item, names) for item in value)
-    return rename(value, names) if isinstance(value, Expression | Aggregate) else value

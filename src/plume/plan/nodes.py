@@ -10,7 +10,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from plume.noise.entropy import Entropy
-from plume.plan.expressions import Aggregate, Expression
+from plume.plan.aggregates import Aggregate
+from plume.plan.expressions import Expression
 from plume.privacy.cost import Cost
 
 # Whose a row is, in every plan. Never "user": where such a column is missing, engines silently read the name of whoever is logged in.

@@ -10,21 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
-from plume.plan.expressions import (
-    Aggregate,
-    AnyOf,
-    Column,
-    Comparator,
-    Compare,
-    Count,
-    Expression,
-    IsNull,
-    Literal,
-    Max,
-    NoTally,
-    Shrink,
-    columns_of,
-)
+from plume.plan.aggregates import Aggregate, Count, Max
+from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal, NoTally, Shrink
 from plume.plan.nodes import (
     USER,
     Append,
@@ -40,6 +27,7 @@ from plume.plan.nodes import (
     Scan,
     sources,
 )
+from plume.plan.trees import columns_of
 
 
 @dataclass(frozen=True)

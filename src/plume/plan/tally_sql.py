@@ -5,9 +5,10 @@ In two groupings, since no engine adds lists of pairs by itself. Both are by key
 
 from typing import TypeGuard
 
+from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.dialect import DUCKDB, Target, identifier
 from plume.plan.expression_sql import print_aggregate
-from plume.plan.expressions import AddTallies, Aggregate, Column, Max, Sum, SumButLargest
+from plume.plan.expressions import Column
 from plume.plan.nodes import Combine, Node
 
 

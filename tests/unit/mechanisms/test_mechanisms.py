@@ -18,17 +18,9 @@ from plume.mechanisms.grid import grid_between
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS
 from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.pipelines.noisers import NoiseMeasures
-from plume.plan.expressions import (
-    AddTallies,
-    Clamp,
-    Column,
-    Count,
-    Literal,
-    Shorten,
-    Sum,
-    Tally,
-    columns_of,
-)
+from plume.plan.aggregates import AddTallies, Count, Sum
+from plume.plan.expressions import Clamp, Column, Literal, Shorten, Tally
+from plume.plan.trees import columns_of
 
 MECHANISMS = {
     "users": plume.users(),

@@ -1,8 +1,9 @@
 import pytest
 
 from plume.errors import PlumeBug
+from plume.plan.aggregates import Count
 from plume.plan.analysis import gathered_by, read_twice, shuffled_by, shuffles, steps
-from plume.plan.expressions import Column, Count
+from plume.plan.expressions import Column
 from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, Map, Scan
 
 TABLE = Scan("table", ("user_id", "key_1"), public=False)
