@@ -145,17 +145,25 @@ def _search(value: str, edges: list[float], before: int) -> str:
 @print_expression.register
 def _(expression: e.Tally, target: Target) -> str:
     leaves, count = print_expression(expression.of, target), print_expression(expression.count, target)
-    most = expression.limit * expression.unit
     if target.dialect is DUCKDB:
         each = f"list_transform({leaves}, lambda leaf: {{'leaf': leaf, 'weight': CAST({expression.unit} AS BIGINT)}})"
-        weight = f"CAST(CAST(found.value AS HUGEINT) * {most} // {count} AS BIGINT)"
-        some = f"list_transform(map_entries(list_histogram({leaves})), lambda found: {{'leaf': found.key, 'weight': {weight}}})"
     else:
         each = f"transform({leaves}, leaf -> named_struct('leaf', leaf, 'weight', CAST({expression.unit} AS BIGINT)))"
-        number = f"CAST(size(filter({leaves}, other -> other = leaf)) AS DECIMAL(38, 0))"
-        weight = f"CAST({number} * {most} div {count} AS BIGINT)"
-        some = f"transform(array_distinct({leaves}), leaf -> named_struct('leaf', leaf, 'weight', {weight}))"
-    return f"CASE WHEN {count} <= {expression.limit} THEN {each} ELSE {some} END"
+    # Most users have few values, and equal leaves of theirs are added up later anyway.
+    return (
+        f"CASE WHEN {count} <= {expression.limit} THEN {each} ELSE {_print_leaves_once(expression, count, target)} END"
+    )
+
+
+def _print_leaves_once(expression: e.Tally, values: str, target: Target) -> str:
+    """Print a tally in which no leaf comes twice, of a user with so many values."""
+    leaves, most = print_expression(expression.of, target), expression.limit * expression.unit
+    if target.dialect is DUCKDB:
+        weight = f"CAST(CAST(found.value AS HUGEINT) * {most} // {values} AS BIGINT)"
+        return f"list_transform(map_entries(list_histogram({leaves})), lambda found: {{'leaf': found.key, 'weight': {weight}}})"
+    number = f"CAST(size(filter({leaves}, other -> other = leaf)) AS DECIMAL(38, 0))"
+    weight = f"CAST({number} * {most} div {values} AS BIGINT)"
+    return f"transform(array_distinct({leaves}), leaf -> named_struct('leaf', leaf, 'weight', {weight}))"
 
 
 @print_expression.register
@@ -181,9 +189,11 @@ def _(expression: e.Times, target: Target) -> str:
 
 @print_expression.register
 def _(expression: e.Shrink, target: Target) -> str:
-    of = print_expression(expression.of, target)
     if not isinstance(expression.of, e.Tally):
-        return _print_shrunk(of, expression, target)
+        return _print_shrunk(print_expression(expression.of, target), expression, target)
+    tally = expression.of
+    # Cut toward zero leaf by leaf, not value by value.
+    of = _print_leaves_once(tally, f"greatest({print_expression(tally.count, target)}, {tally.limit})", target)
     weight = _print_shrunk("pair.weight", expression, target)
     if target.dialect is DUCKDB:
         return f"list_transform({of}, lambda pair: {{'leaf': pair.leaf, 'weight': {weight}}})"
