@@ -60,7 +60,9 @@ def test_an_interrupt_leaves_nothing_half_done(rows: Path, tmp_path: Path, sent:
     ledger.add_dataset("d", plume.Budget(1, 1e-6))
     (tmp_path / "t").mkdir()
     code = interrupted(rows, tmp_path, sent, delay)
-    assert code in (0, -signal.SIGKILL if sent == signal.SIGKILL else INTERRUPTED)
+    assert code in (0, -sent, INTERRUPTED)
+    # Who asks politely is answered, but for the moment in which all is done and Python itself is ending.
+    assert code != -sent or sent == signal.SIGKILL or (tmp_path / "out.parquet").exists()
     ledger.verify()
     ledger.recover()
     ends = [str(entry.kind) for entry in ledger.history()][-1]
