@@ -10,6 +10,7 @@ import pytest
 import plume
 from exact import exact_release
 from plume.engines.spark import Spark
+from plume.engines.spark_rows import make_frame
 from plume.errors import ColumnNotFound, ColumnTypeError, InputError, OutputError, SettingError
 from questions import asking
 
@@ -210,3 +211,8 @@ def test_settings_that_mean_nothing_are_refused_at_once(session: Any, settings: 
 
 def test_an_engine_does_not_show_the_address_of_its_store(session: Any) -> None:
     assert "secret" not in repr(Spark(session, store="redis://:secret@host"))
+
+
+def test_rows_behind_an_empty_chunk_are_rows(session: Any) -> None:
+    chunks = pa.chunked_array([[], ["a"], [], ["b", "c"]], pa.string())
+    assert make_frame(pa.table({"key": chunks}), session).toArrow()["key"].to_pylist() == ["a", "b", "c"]

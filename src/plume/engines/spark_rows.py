@@ -12,7 +12,8 @@ from plume.errors import OutputError
 
 def make_frame(rows: pa.Table, session: Any = None) -> Any:
     """Make a DataFrame of rows."""
-    known = known_to_spark(rows)
+    # Of rows behind an empty chunk classic Spark sees none.
+    known = known_to_spark(rows).combine_chunks()
     # Left to itself, Spark Connect does not see the types where there are no rows, and takes moments out of their time zone.
     return (session or active_session()).createDataFrame(known, from_arrow_schema(known.schema))
 
