@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.engines.duckdb import DuckDB, DuckDBSession, _quietly, _set
+from plume.engines.duckdb import DuckDB, DuckDBSession, _set
+from plume.engines.duckdb_silence import withheld
 from plume.engines.engine import Table
 from plume.errors import EngineError, InputError, ResourceError, SettingError
 from plume.plan.types import Kind
@@ -198,7 +199,7 @@ def test_what_goes_wrong_is_said_in_our_own_words(
     raised: BaseException, error: type[BaseException], match: str
 ) -> None:
     with pytest.raises(error, match=match) as caught:
-        _quietly("by_user", raising(raised))
+        withheld("by_user", raising(raised))
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 

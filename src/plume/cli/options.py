@@ -72,18 +72,52 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
     return ctx.get_parameter_source(str(param.name)) in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 
 
+_from_file = click.option(
+    "--query",
+    "query_file",
+    type=click.Path(exists=True, dir_okay=False, allow_dash=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_query_file,
+    metavar="FILE",
+    help="A .toml file with these options; what is given here as well counts.",
+)
+_how = together(
+    click.option(
+        "--selection",
+        type=click.Choice(SELECTIONS),
+        default="auto",
+        show_default=True,
+        help="How keys are chosen.",
+    ),
+    click.option(
+        "--noise",
+        type=click.Choice(["auto", "laplace", "gaussian"]),
+        default="auto",
+        show_default=True,
+        help="Which noise is drawn; auto takes the one with the smaller error.",
+    ),
+    click.option(
+        "--composition",
+        type=click.Choice(["tight", "basic"]),
+        default="tight",
+        show_default=True,
+        help="How costs come together; basic only adds epsilons up, as the paper does.",
+    ),
+    click.option(
+        "--share",
+        "shares",
+        type=(str, float),
+        multiple=True,
+        metavar="PART WEIGHT",
+        help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
+    ),
+)
+
+
 def _query_options(*, required: bool) -> Option:
     return together(
-        click.option(
-            "--query",
-            "query_file",
-            type=click.Path(exists=True, dir_okay=False, allow_dash=False, path_type=Path),
-            is_eager=True,
-            expose_value=False,
-            callback=_query_file,
-            metavar="FILE",
-            help="A .toml file with these options; what is given here as well counts.",
-        ),
+        _from_file,
         click.option("--user", required=required, metavar="COLUMN", help="Whose a row is: the privacy unit."),
         click.option(
             "--key", "keys", required=required, multiple=True, metavar="COLUMN", help="Group by it; repeatable."
@@ -113,35 +147,7 @@ def _query_options(*, required: bool) -> Option:
         click.option(
             "--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."
         ),
-        click.option(
-            "--selection",
-            type=click.Choice(SELECTIONS),
-            default="auto",
-            show_default=True,
-            help="How keys are chosen.",
-        ),
-        click.option(
-            "--noise",
-            type=click.Choice(["auto", "laplace", "gaussian"]),
-            default="auto",
-            show_default=True,
-            help="Which noise is drawn; auto takes the one with the smaller error.",
-        ),
-        click.option(
-            "--composition",
-            type=click.Choice(["tight", "basic"]),
-            default="tight",
-            show_default=True,
-            help="How costs come together; basic only adds epsilons up, as the paper does.",
-        ),
-        click.option(
-            "--share",
-            "shares",
-            type=(str, float),
-            multiple=True,
-            metavar="PART WEIGHT",
-            help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
-        ),
+        _how,
     )
 
 

@@ -1,6 +1,6 @@
-"""DuckDB, the engine on this machine. The only file that imports duckdb.
+"""DuckDB, the engine on this machine. Nothing else imports duckdb, but for `duckdb_silence`.
 
-Every call into DuckDB passes `_quietly`: its errors quote data, so they end here and a plain sentence goes on.
+Every call into DuckDB passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
 """
 
 import re
@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import duckdb
 import pyarrow as pa
 
 from plume.engines.databases import let_database_in
+from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Noising, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
-from plume.engines.quietly import quietly
 from plume.engines.reading import refuse_ambiguous, selecting
-from plume.errors import ColumnTypeError, EngineError, InputError, PlumeError, ResourceError, SettingError
+from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
 from plume.plan.nodes import Lookup
@@ -36,8 +36,6 @@ _SMALL_FILES_BYTES = 2**27
 _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
-
-_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ class DuckDBSession:
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
-        relation = _quietly(name, lambda: self._connection.table(name))
+        relation = withheld(name, lambda: self._connection.table(name))
         return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
 
     def define(self, name: str, select: str) -> None:
@@ -166,7 +164,7 @@ class DuckDBSession:
 
     def noise(self, name: str, source: str, noising: Noising) -> None:
         """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
-        batches = _quietly(name, lambda: [noising(batch) for batch in self._batches(source)])
+        batches = withheld(name, lambda: [noising(batch) for batch in self._batches(source)])
         self.write(name, pa.Table.from_batches(batches), types=self.schema(source))
 
     def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
@@ -181,22 +179,22 @@ class DuckDBSession:
         """Return the rows of a step that may leave, sorted."""
         by = ", ".join(identifier(column, DUCKDB) for column in order)
         select = f"SELECT * FROM {identifier(name, DUCKDB)} ORDER BY {by}"
-        return _quietly(name, lambda: self._connection.sql(select).to_arrow_table())
+        return withheld(name, lambda: self._connection.sql(select).to_arrow_table())
 
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""
-        _quietly(name, lambda: self._connection.register(name, rows))
+        withheld(name, lambda: self._connection.register(name, rows))
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
-        return _quietly("input", lambda: self._connection.execute(statement).fetchall())
+        return withheld("input", lambda: self._connection.execute(statement).fetchall())
 
     def attach(self, path: str, database: str) -> None:
         """Open a database file for reading."""
         self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
 
     def _execute(self, name: str, statement: str) -> None:
-        _quietly(name, lambda: self._connection.execute(statement))
+        withheld(name, lambda: self._connection.execute(statement))
 
     def _batches(self, source: str) -> Iterator[pa.RecordBatch]:
         relation = self._connection.table(source)
@@ -216,7 +214,7 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
     """Make a table readable under a name, and say which files that needs; `folder` is for links to them."""
     if isinstance(table.content, str | Path | list | tuple):
         files = find_files(table.content)
-        plain = _quietly(name, lambda: with_plain_names(files, folder))
+        plain = withheld(name, lambda: with_plain_names(files, folder))
         _open_files(session, name, plain, table.kinds)
         return plain.paths
     if isinstance(table.content, DatabaseTable):
@@ -267,7 +265,7 @@ def _read_rows(session: DuckDBSession, name: str, rows: pa.Table | pa.RecordBatc
 
 def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapping[str, Kind]) -> None:
     """Copy a relation, which lives in another database, by way of Arrow."""
-    types = _quietly(name, lambda: dict(zip(relation.columns, relation.types, strict=True)))
+    types = withheld(name, lambda: dict(zip(relation.columns, relation.types, strict=True)))
     for column in kinds:
         if column in types and not is_handed_over(types[column]):
             raise ColumnTypeError(
@@ -275,36 +273,9 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
             )
     wanted = list(kinds) if set(kinds) <= set(types) else list(types)
     listed = ", ".join(identifier(column, DUCKDB) for column in wanted)
-    stream = _quietly(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
+    stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
     session.read(f"{name}_stream", stream)
     # Arrow knows no integers of 128 bits and makes them decimals.
     wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
     columns = ", ".join(_typed(column, wide) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")
-
-
-def _quietly(step: str, call: Callable[[], _Result]) -> _Result:
-    return quietly(call, lambda error: _failure(step, error))
-
-
-def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:
-    """Say what went wrong in words of our own."""
-    match error:
-        case duckdb.InterruptException():
-            return KeyboardInterrupt()
-        case duckdb.Error() | OSError() | pa.ArrowException() if not _is_out_of_room(error):
-            return EngineError(f"DuckDB failed at step {step}; its message is withheld, since it may quote data.")
-        case RuntimeError() if "interrupt" in str(error).lower():
-            return KeyboardInterrupt()
-        case _ if _is_out_of_room(error):
-            return ResourceError(
-                f"memory or the temporary folder ran out at step {step}; "
-                "give DuckDB(memory_limit=..., temp_directory=...) more room."
-            )
-        case _:
-            return EngineError(f"step {step} failed; the reason is withheld, since it may quote data.")
-
-
-def _is_out_of_room(error: Exception) -> bool:
-    full = isinstance(error, duckdb.IOException | OSError) and "no space left" in str(error).lower()
-    return full or isinstance(error, duckdb.OutOfMemoryException | MemoryError)
