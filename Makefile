@@ -3,10 +3,11 @@
 PYTHON ?= python3
 USERS ?= 1e6
 ENGINE ?= duckdb
+WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench bench-measures clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench bench-measures paper paper-full peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
@@ -14,6 +15,8 @@ help:
 	@echo "make check   format, lint, types, contracts"
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
+	@echo "make paper   the paper's tables and figures, into docs/results (WORDS=FILE for words); make paper-full: 10^8 users too"
+	@echo "make peers   PipelineDP, OpenDP, SmartNoise and Tumult on the same file, into docs/results"
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +38,7 @@ check: setup
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy experiments benchmarks/peers/peers.py
 	$(VENV)/bin/lint-imports
 
 # Reports are tested in a real Chromium: one that is there, Debian's, or the one that Playwright fetches. Without one tests fail.
@@ -65,6 +69,20 @@ bench: setup
 
 bench-measures: setup
 	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
+
+# What is finished is kept in build/paper and not done again; make clean forgets it.
+BY_USERS := keys_retained error_by_users runtime_by_users
+paper: setup
+	@for each in $(BY_USERS) error_by_bound configurations; do $(VENV)/bin/python experiments/$$each.py || exit; done
+	@if [ -n "$(WORDS)" ]; then $(VENV)/bin/python experiments/words.py $(WORDS); \
+	  else echo "no words: make a file with experiments/words_from_git.py, then make paper WORDS=FILE"; fi
+
+paper-full: paper
+	@for each in $(BY_USERS); do \
+	  $(VENV)/bin/python experiments/$$each.py --users 1e5 1e6 1e7 1e8 --memory-limit 18GB || exit; done
+
+peers: setup
+	PYTHONPATH=experiments $(VENV)/bin/python benchmarks/peers/peers.py
 
 clean:
 	rm -rf $(VENV) $(DEMO) build

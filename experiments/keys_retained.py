@@ -1,0 +1,40 @@
+"""The paper's table 1: how many keys each system retains on synthetic data, by number of users."""
+
+from results import Panel, Point, Result, curves, estimates, paper_numbers, power, rows_of
+from trials import SYSTEMS, Trial, arguments, by_users, conduct, synthetic
+
+
+def main() -> None:
+    """Count the keys of every release."""
+    given = arguments(__doc__, users=[10**5, 10**6, 10**7])
+    outcomes = conduct(by_users(given.users, SYSTEMS), memory_limit=given.memory_limit)
+    keys = estimates({trial: outcome.keys for trial, outcome in outcomes.items()})
+    paper = paper_numbers("keys_retained")
+    Result(
+        name="keys_retained",
+        heading="Keys retained by number of users",
+        columns=["users", *SYSTEMS, *(f"paper's {system}" for system in SYSTEMS)],
+        rows=[
+            [
+                power(users),
+                *(keys[Trial(synthetic(users), system)].text(",.0f") for system in SYSTEMS),
+                *(paper[system].get(power(users), "") for system in SYSTEMS),
+            ]
+            for users in given.users
+        ],
+        picture=curves(
+            [
+                Panel(
+                    "keys retained",
+                    [Point(trial.system, trial.question.users, found) for trial, found in keys.items() if found.mean],
+                    scale="log",
+                )
+            ],
+            across="users",
+        ),
+        runs=rows_of(outcomes),
+    ).write()
+
+
+if __name__ == "__main__":
+    main()
