@@ -70,19 +70,23 @@ bench: setup
 bench-measures: setup
 	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
 
-# What is finished is kept in build/paper and not done again; make clean forgets it.
-BY_USERS := keys_retained error_by_users runtime_by_users
+# What is finished is kept in build/ and not done again; make clean forgets it.
+FIGURES := $(VENV)/bin/python tests/docs/figures.py
+
 paper: setup
-	@for each in $(BY_USERS) error_by_bound configurations; do $(VENV)/bin/python experiments/$$each.py || exit; done
+	@for each in keys_retained error_by_users runtime_by_users error_by_bound configurations; do $(VENV)/bin/python experiments/$$each.py || exit; done
+	@$(VENV)/bin/python experiments/strategies.py $(WORDS)
 	@if [ -n "$(WORDS)" ]; then $(VENV)/bin/python experiments/words.py $(WORDS); \
-	  else echo "no words: make a file with experiments/words_from_git.py, then make paper WORDS=FILE"; fi
+	  else echo "no words: experiments/words_from_git.py makes a file, then make paper WORDS=FILE"; fi
+	@$(FIGURES)
 
 paper-full: paper
-	@for each in $(BY_USERS); do \
-	  $(VENV)/bin/python experiments/$$each.py --users 1e5 1e6 1e7 1e8 --memory-limit 18GB || exit; done
+	@$(VENV)/bin/python experiments/billion_rows.py --memory-limit 18GB
+	@$(FIGURES)
 
 peers: setup
-	PYTHONPATH=experiments $(VENV)/bin/python benchmarks/peers/peers.py
+	@PYTHONPATH=experiments $(VENV)/bin/python benchmarks/peers/peers.py
+	@$(FIGURES)
 
 clean:
 	rm -rf $(VENV) $(DEMO) build

@@ -13,7 +13,7 @@ release = plume.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 # The root of the repository is the source, so that pages link to README.md as they do where the code is hosted.
 include_patterns = ["*.md", "docs/**.md"]
-exclude_patterns = [".*", "build", "src", "tests", "benchmarks", "examples"]
+exclude_patterns = [".*", "build", "src", "tests", "benchmarks", "examples", "experiments"]
 root_doc = "docs/index"
 myst_heading_anchors = 4
 

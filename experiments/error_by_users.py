@@ -1,31 +1,38 @@
 """The paper's figure 1: absolute and relative error of the three systems on synthetic data, by number of users."""
 
-from results import Panel, Point, Result, curves, estimates, power, rows_of
-from trials import SYSTEMS, Trial, arguments, by_users, conduct, synthetic
+from results import Panel, Point, Result, curves, estimate, power, rows_of
+from trials import SYSTEMS, USERS, Trial, arguments, by_users, conduct, synthetic
 
 
 def main() -> None:
     """Compare every release with the exact counts, over the keys it retains."""
-    given = arguments(__doc__, users=[10**5, 10**6, 3 * 10**6, 10**7])
+    given = arguments(__doc__, users=USERS)
     outcomes = conduct(by_users(given.users, SYSTEMS), memory_limit=given.memory_limit)
-    absolute = estimates({trial: outcome.absolute for trial, outcome in outcomes.items()})
-    relative = estimates({trial: outcome.relative for trial, outcome in outcomes.items()})
+    errors = {
+        (users, system, field): estimate(outcomes, Trial(synthetic(users), system), field)
+        for users in given.users
+        for system in SYSTEMS
+        for field in ("absolute", "relative")
+    }
     Result(
         name="error_by_users",
         heading="Error by number of users",
-        columns=["users", *(f"{system}, {kind}" for kind in ("absolute", "relative") for system in SYSTEMS)],
+        columns=["users", *(f"{system}, {field}" for field in ("absolute", "relative") for system in SYSTEMS)],
         rows=[
             [
                 power(users),
-                *(absolute[Trial(synthetic(users), system)].text(",.1f") for system in SYSTEMS),
-                *(relative[Trial(synthetic(users), system)].text(".4f") for system in SYSTEMS),
+                *(errors[users, system, "absolute"].text(",.1f") for system in SYSTEMS),
+                *(errors[users, system, "relative"].text(".4f") for system in SYSTEMS),
             ]
             for users in given.users
         ],
         picture=curves(
             [
-                Panel(title, [Point(trial.system, trial.question.users, error) for trial, error in errors.items()])
-                for title, errors in {"mean absolute error": absolute, "mean relative error": relative}.items()
+                Panel(
+                    f"mean {field} error",
+                    [Point(system, users, errors[users, system, field]) for system in SYSTEMS for users in given.users],
+                )
+                for field in ("absolute", "relative")
             ],
             across="users",
         ),

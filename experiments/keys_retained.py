@@ -1,14 +1,18 @@
 """The paper's table 1: how many keys each system retains on synthetic data, by number of users."""
 
-from results import Panel, Point, Result, curves, estimates, paper_numbers, power, rows_of
-from trials import SYSTEMS, Trial, arguments, by_users, conduct, synthetic
+from results import Panel, Point, Result, curves, estimate, paper_numbers, power, rows_of
+from trials import SYSTEMS, USERS, Trial, arguments, by_users, conduct, synthetic
 
 
 def main() -> None:
     """Count the keys of every release."""
-    given = arguments(__doc__, users=[10**5, 10**6, 10**7])
+    given = arguments(__doc__, users=USERS)
     outcomes = conduct(by_users(given.users, SYSTEMS), memory_limit=given.memory_limit)
-    keys = estimates({trial: outcome.keys for trial, outcome in outcomes.items()})
+    keys = {
+        (users, system): estimate(outcomes, Trial(synthetic(users), system), "keys")
+        for users in given.users
+        for system in SYSTEMS
+    }
     paper = paper_numbers("keys_retained")
     Result(
         name="keys_retained",
@@ -17,7 +21,7 @@ def main() -> None:
         rows=[
             [
                 power(users),
-                *(keys[Trial(synthetic(users), system)].text(",.0f") for system in SYSTEMS),
+                *(keys[users, system].text(",.0f") for system in SYSTEMS),
                 *(paper[system].get(power(users), "") for system in SYSTEMS),
             ]
             for users in given.users
@@ -26,8 +30,8 @@ def main() -> None:
             [
                 Panel(
                     "keys retained",
-                    [Point(trial.system, trial.question.users, found) for trial, found in keys.items() if found.mean],
-                    scale="log",
+                    [Point(system, users, found) for (users, system), found in keys.items() if found.mean],
+                    "log",
                 )
             ],
             across="users",

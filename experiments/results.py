@@ -13,13 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import vl_convert
-from trials import NO_PRIVACY, Outcomes, Trial
+from trials import LARGE_KEYS, NO_PRIVACY, Outcomes, Trial
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PAPER = Path(__file__).with_name("paper_numbers.toml")
 # Such that they can be told apart by day and by night.
 COLOURS = ("#d9822b", "#4a90d9", "#8560d0", "#2e9e83", "#d14c7d")
 GREY = "#808080"
+# Titles of columns, and the field and form of what stands below.
+ERRORS = {
+    "keys": ("keys", ",.0f"),
+    "absolute": ("absolute", ",.1f"),
+    "relative": ("relative", ".3f"),
+    f"absolute, {LARGE_KEYS} largest keys": ("absolute_large", ",.1f"),
+}
 
 
 @dataclass(frozen=True)
@@ -99,22 +106,25 @@ class Result:
         print(f"{self.heading}\n\n{self.table}")
 
 
-def estimates(values: Mapping[Trial, float | None]) -> dict[Trial, Estimate]:
-    """Estimate from all runs of a trial; what comes back is found under the first of them."""
-    runs: dict[Trial, list[float | None]] = {}
-    for trial, value in values.items():
-        runs.setdefault(replace(trial, run=0), []).append(value)
-    return {trial: Estimate.of(several) for trial, several in runs.items()}
-
-
-def slowdowns(outcomes: Outcomes) -> dict[Trial, Estimate]:
-    """Estimate how many times longer systems take than the exact answer, which was timed just before."""
-    return estimates(
-        {
-            trial: found.seconds / outcomes[replace(trial, system=NO_PRIVACY)].seconds
-            for trial, found in outcomes.items()
-        }
+def estimate(outcomes: Outcomes, trial: Trial, field: str) -> Estimate:
+    """Estimate a field of an outcome from all runs of a trial."""
+    return Estimate.of(
+        getattr(outcome, field) for each, outcome in outcomes.items() if replace(each, run=trial.run) == trial
     )
+
+
+def slowdown(outcomes: Outcomes, trial: Trial) -> Estimate:
+    """Estimate how many times longer a trial takes than the exact answer, which is timed just before each run."""
+    return Estimate.of(
+        outcome.seconds / outcomes[replace(each, system=NO_PRIVACY)].seconds
+        for each, outcome in outcomes.items()
+        if replace(each, run=trial.run) == trial
+    )
+
+
+def error_cells(outcomes: Outcomes, trial: Trial) -> list[str]:
+    """What tables say of a trial below the titles `ERRORS`."""
+    return [estimate(outcomes, trial, field).text(form) for field, form in ERRORS.values()]
 
 
 def paper_numbers(table: str) -> dict[str, Any]:

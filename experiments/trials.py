@@ -10,8 +10,8 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,19 @@ from plume.synthetic import write_paper_data
 BUDGET = plume.Budget(epsilon=math.log(3), delta=1e-5)
 NO_PRIVACY = "no privacy"
 SYSTEMS = ("naive", "runtime_optimized", "plume")
-CONFIGURATIONS: dict[str, Callable[..., plume.Query]] = {"paper": plume.Query.paper, "default": plume.Query}
+CONFIGURATIONS: dict[str, Callable[..., plume.Query]] = {
+    "paper": plume.Query.paper,
+    "Laplace threshold": partial(plume.Query, selection="laplace_threshold"),
+    "truncated geometric": partial(plume.Query, selection="truncated_geometric"),
+    "Gaussian threshold": partial(plume.Query, selection="gaussian_threshold"),
+    "default": plume.Query,
+    "two rounds": partial(plume.Query, selection="two_round_weighted_gaussian"),
+}
+USERS = [10**5, 10**6, 3 * 10**6, 10**7]
 LIMIT = 64
+LARGE_KEYS = 200
 # Up to how many users there are how many runs.
-RUNS = {10**6: 10, 10**7: 3, 10**10: 1}
+RUNS = {10**6: 10, 10**7: 2, 10**10: 1}
 KEPT = Path(__file__).parents[1] / "build" / "paper" / "trials.jsonl"
 
 
@@ -63,6 +72,17 @@ class Trial:
     configuration: str = "paper"
 
     @property
+    def query(self) -> plume.Query:
+        """What is asked privately."""
+        return CONFIGURATIONS[self.configuration](
+            user=self.question.user,
+            keys=self.question.key,
+            measures=[self.question.measure],
+            max_keys_per_user=self.limit,
+            budget=BUDGET,
+        )
+
+    @property
     def label(self) -> dict[str, Any]:
         """What tells it from others, in files."""
         return {
@@ -86,6 +106,8 @@ class Outcome:
     """Over the keys released: |released - exact| / exact."""
     absolute_all: float
     """Over all keys of the data, where a key that was dropped counts as 0."""
+    absolute_large: float
+    """The same over the largest keys of the data."""
 
 
 Outcomes = Mapping[Trial, Outcome]
@@ -105,16 +127,21 @@ def words(path: Path) -> Question:
     return Question("words", path, 0, "author", "word", "sum(uses)", measure)
 
 
-def by_users(users: Iterable[int], systems: Sequence[str]) -> list[Trial]:
-    """The paper's synthetic experiment: systems take turns, so that what slows the machine for a while slows all of them."""
+def repeated(kinds: Sequence[Trial], times: int) -> list[Trial]:
+    """Run each kind of trial several times; they take turns, so that what slows the machine for a while slows all of them."""
+    return [replace(kind, run=run) for run in range(times) for kind in kinds]
+
+
+def by_users(users: Iterable[int], systems: Sequence[str], configurations: Sequence[str] = ("paper",)) -> list[Trial]:
+    """Ask the same of more and more users: the more there are, the less one run differs from the next, and the fewer there are."""
     return [
-        Trial(synthetic(number), system, run) for number in users for run in range(runs(number)) for system in systems
+        trial
+        for number in users
+        for trial in repeated(
+            [Trial(synthetic(number), system, configuration=name) for system in systems for name in configurations],
+            next(times for most, times in RUNS.items() if number <= most),
+        )
     ]
-
-
-def runs(users: int) -> int:
-    """How often a trial is repeated: the more users, the less one run differs from the next."""
-    return next(number for most, number in RUNS.items() if users <= most)
 
 
 def arguments(description: str | None, *, users: Sequence[int]) -> argparse.Namespace:
@@ -123,6 +150,7 @@ def arguments(description: str | None, *, users: Sequence[int]) -> argparse.Name
     parser.add_argument(
         "--users", type=lambda text: int(float(text)), nargs="+", default=users, help="numbers of made-up users"
     )
+    parser.add_argument("--systems", nargs="+", default=SYSTEMS, choices=SYSTEMS)
     parser.add_argument("--memory-limit", help="the most memory DuckDB may use, such as 18GB")
     return parser.parse_args()
 
@@ -150,18 +178,7 @@ def make_data(question: Question) -> None:
 
 
 def _privately(engine: plume.DuckDB) -> Callable[[Trial], pa.Table]:
-    def answer(trial: Trial) -> pa.Table:
-        question = trial.question
-        query = CONFIGURATIONS[trial.configuration](
-            user=question.user,
-            keys=question.key,
-            measures=[question.measure],
-            max_keys_per_user=trial.limit,
-            budget=BUDGET,
-        )
-        return plume.run(query, question.path, engine=engine, pipeline=trial.system).to_arrow()
-
-    return answer
+    return lambda trial: plume.run(trial.query, trial.question.path, engine=engine, pipeline=trial.system).to_arrow()
 
 
 def _exactly(trial: Trial) -> pa.Table:
@@ -175,26 +192,32 @@ def _outcome(trial: Trial, privately: Callable[[Trial], pa.Table]) -> Outcome:
     start = time.perf_counter()
     answered = answer(trial)
     seconds = time.perf_counter() - start
-    return Outcome(seconds, *errors(trial.question, answered.rename_columns(["key", "released"])))
+    return Outcome(seconds=seconds, **errors(trial.question, answered.rename_columns(["key", "released"])))
 
 
-def errors(question: Question, release: pa.Table) -> tuple[int, float | None, float | None, float]:
-    """Compare what was released with the truth: keys, absolute and relative error, absolute error over all keys."""
+def errors(question: Question, release: pa.Table) -> dict[str, Any]:
+    """Compare what was released, in the columns `key` and `released`, with the truth."""
     truth = _truth(question)
     truth.register("release", release)
-    [(keys, absolute, relative, absolute_all)] = truth.execute("""
-        SELECT count(released), avg(abs(released - exact)), avg(abs(released - exact) / exact),
-               avg(abs(coalesce(released, 0) - exact))
+    compared = truth.sql(f"""
+        SELECT count(released) AS keys,
+               avg(abs(released - exact)) AS absolute,
+               avg(abs(released - exact) / exact) AS relative,
+               avg(abs(coalesce(released, 0) - exact)) AS absolute_all,
+               avg(abs(coalesce(released, 0) - exact)) FILTER (place <= {LARGE_KEYS}) AS absolute_large
         FROM truth LEFT JOIN release USING (key)
-    """).fetchall()
+    """).to_arrow_table()
     truth.unregister("release")
-    return keys, absolute, relative, absolute_all
+    found: dict[str, Any] = compared.to_pylist()[0]
+    return found
 
 
 @cache
 def _truth(question: Question) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE truth AS {question.exact}")
+    connection.execute(
+        f"CREATE TABLE truth AS SELECT *, row_number() OVER (ORDER BY exact DESC) AS place FROM ({question.exact})"
+    )
     return connection
 
 

@@ -4,64 +4,55 @@ Needs a Parquet file with the columns author, word and uses; words_from_git.py m
 """
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
 
-from results import Estimate, Panel, Point, Result, bars, estimates, paper_numbers, rows_of, slowdowns
-from trials import NO_PRIVACY, SYSTEMS, Trial, conduct, words
+from results import Panel, Point, Result, bars, estimate, paper_numbers, rows_of, slowdown
+from trials import NO_PRIVACY, SYSTEMS, Trial, conduct, repeated, words
 
 LIMITS = [64, 512]
 RUNS = 15
-FORMS = {"runtime factor": ".2f", "absolute": ",.0f", "relative": ".4f", "keys": ",.0f"}
 
 
 def main() -> None:
-    """Release 15 times with each system and limit."""
+    """Release with each system and limit, in turn with the exact answer."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("file", type=Path)
-    question = words(parser.parse_args().file)
-    systems = [NO_PRIVACY, *SYSTEMS]
-    outcomes = conduct(
-        [Trial(question, system, run, limit) for limit in LIMITS for run in range(RUNS) for system in systems]
-    )
+    parser.add_argument("words", type=Path)
+    question = words(parser.parse_args().words)
+    kinds = [Trial(question, system, limit=limit) for limit in LIMITS for system in (NO_PRIVACY, *SYSTEMS)]
+    outcomes = conduct(repeated(kinds, RUNS))
+    private = [kind for kind in kinds if kind.system != NO_PRIVACY]
     found = {
-        "runtime factor": slowdowns(outcomes),
-        "absolute": estimates({trial: outcome.absolute for trial, outcome in outcomes.items()}),
-        "relative": estimates({trial: outcome.relative for trial, outcome in outcomes.items()}),
-        "keys": estimates({trial: outcome.keys for trial, outcome in outcomes.items()}),
+        kind: (
+            slowdown(outcomes, kind),
+            *(estimate(outcomes, kind, field) for field in ("absolute", "relative", "keys")),
+        )
+        for kind in private
     }
+    forms = (".2f", ",.0f", ".4f", ",.0f")
     paper = paper_numbers("words")
     Result(
         name="words",
         heading="Words: runtime factor and errors",
-        columns=["L", "system", *FORMS],
+        columns=["L", "system", "runtime factor", "absolute", "relative", "words retained"],
         rows=[
             *(
-                [f"{limit}", system, *_cells(found, Trial(question, system, limit=limit))]
-                for limit in LIMITS
-                for system in SYSTEMS
+                [str(kind.limit), kind.system, *(each.text(form) for each, form in zip(cells, forms, strict=True))]
+                for kind, cells in found.items()
             ),
-            *(["512, paper, on Reddit", system, *paper[system], ""] for system in SYSTEMS),
+            *(["512, paper on Reddit", system, *paper[system], ""] for system in SYSTEMS),
         ],
         picture=bars(
             [
                 Panel(
-                    name,
-                    [
-                        Point(system, f"L = {limit}", found[name][Trial(question, system, limit=limit)])
-                        for limit in LIMITS
-                        for system in SYSTEMS
-                    ],
+                    title,
+                    [Point(kind.system, f"L = {kind.limit}", cells[place]) for kind, cells in found.items()],
+                    form=form,
                 )
-                for name in ("runtime factor", "relative")
+                for title, place, form in (("runtime factor", 0, ".1f"), ("mean relative error", 2, ".3f"))
             ]
         ),
         runs=rows_of(outcomes),
     ).write()
-
-
-def _cells(found: Mapping[str, Mapping[Trial, Estimate]], trial: Trial) -> list[str]:
-    return [found[name][trial].text(form) for name, form in FORMS.items()]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from plume.cli.main import main
 from plume.synthetic import recipe_searches
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`")
+NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks|experiments)/[\w./-]+)`")
 NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
 IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
 
