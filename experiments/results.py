@@ -18,7 +18,7 @@ from trials import LARGE_KEYS, NO_PRIVACY, Outcomes, Trial
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 PAPER = Path(__file__).with_name("paper_numbers.toml")
 # Such that they can be told apart by day and by night.
-COLOURS = ("#d9822b", "#4a90d9", "#8560d0", "#2e9e83", "#d14c7d")
+COLOURS = ("#d9822b", "#4a90d9", "#8560d0", "#2e9e83", "#d14c7d", "#9a9a2c", "#8a6d5a")
 GREY = "#808080"
 # Titles of columns, and the field and form of what stands below.
 ERRORS = {

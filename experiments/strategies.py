@@ -9,7 +9,7 @@ from trials import CONFIGURATIONS, LARGE_KEYS, Question, Trial, conduct, repeate
 
 import plume
 
-RUNS = 3
+RUNS = 1
 
 
 def compare(name: str, heading: str, question: Question, limits: Sequence[int]) -> None:

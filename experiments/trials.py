@@ -34,11 +34,11 @@ CONFIGURATIONS: dict[str, Callable[..., plume.Query]] = {
     "default": plume.Query,
     "two rounds": partial(plume.Query, selection="two_round_weighted_gaussian"),
 }
-USERS = [10**5, 10**6, 3 * 10**6, 10**7]
+USERS = [10**5, 10**6, 10**7]
 LIMIT = 64
 LARGE_KEYS = 200
 # Up to how many users there are how many runs.
-RUNS = {10**6: 10, 10**7: 2, 10**10: 1}
+RUNS = {10**6: 5, 10**10: 1}
 KEPT = Path(__file__).parents[1] / "build" / "paper" / "trials.jsonl"
 
 

@@ -33,6 +33,18 @@ COLUMNS = [
     "relative",
     "what it cannot do",
 ]
+FIELDS = [
+    "users",
+    "system",
+    "seconds",
+    "gigabytes",
+    "keys",
+    "absolute",
+    "relative",
+    "absolute_all",
+    "absolute_large",
+    "failed",
+]
 OURS = "plume, default"
 
 
@@ -77,7 +89,7 @@ def answer(peer: Peer, users: int, most_seconds: float) -> dict[str, Any]:
             found = {"failed": str(reason)}
         kept.write_text(json.dumps(found), encoding="utf-8")
     read: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-    return {"users": users, "system": peer.name, "seconds": None, "gigabytes": None, "keys": None} | read
+    return dict.fromkeys(FIELDS) | {"users": users, "system": peer.name} | read
 
 
 def _ask(peer: Peer, users: int, target: Path, most_seconds: float) -> dict[str, Any]:
@@ -137,7 +149,7 @@ def _last_line(text: str) -> str:
 def row(found: dict[str, Any], ours: dict[str, Any], cannot: str) -> list[str]:
     """One line of the table."""
     named = [power(found["users"]), found["system"]]
-    if "failed" in found:
+    if found["failed"]:
         return [*named, "", "", "", "", "", "", found["failed"]]
     return [
         *named,
