@@ -30,7 +30,7 @@ def main() -> None:
             [
                 Panel(
                     "keys retained",
-                    [Point(system, users, found) for (users, system), found in keys.items() if found.mean],
+                    [Point(system, users, found) for (users, system), found in keys.items() if found.mean >= 1],
                     "log",
                 )
             ],

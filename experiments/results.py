@@ -148,26 +148,24 @@ def power(users: int) -> str:
 def curves(panels: Sequence[Panel], across: str) -> dict[str, Any]:
     """Draw curves with their standard errors, each panel beside the other; `across` is what x is, on a logarithmic scale."""
     x = {"field": "x", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": across}
-    band = {
-        "mark": {"type": "errorband", "opacity": 0.25},
-        "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}},
-    }
-    line = {"mark": {"type": "line", "point": True, "strokeWidth": 2}, "encoding": {"y": {"field": "y"}}}
+    band = {"mark": {"type": "area", "opacity": 0.25}, "encoding": {"y": {"field": "low"}, "y2": {"field": "high"}}}
+    line = {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": {"field": "y"}}}
+    dots = {"mark": {"type": "point", "filled": True, "opacity": 1}, "encoding": {"y": {"field": "y"}}}
     return _beside(
         {
             "width": 320,
             "height": 220,
             "data": {"values": [_drawn(point) for point in _known(panel)]},
             "encoding": {
-                "x": x | {"axis": {"format": "~s"}},
+                "x": x | {"axis": {"format": "~s", "labelOverlap": "greedy", "tickCount": 6}},
                 "y": {
                     "type": "quantitative",
                     "title": panel.title,
                     "scale": {"type": panel.scale, "zero": panel.scale == "linear"},
                 },
-                "color": _colour(panel.points, {"title": None, "orient": "bottom"}),
+                "color": _colour(panel.points, {"title": None, "orient": "bottom", "symbolOpacity": 1}),
             },
-            "layer": [band, line],
+            "layer": [band, line, dots],
         }
         for panel in panels
     )

@@ -61,6 +61,7 @@ class Peer:
     cannot: str
     install: tuple[str, ...] = ()
     variant: str = ""
+    most_users: int = 10**9
 
     def python(self) -> str:
         """Python in an environment that has the peer, made now if need be."""
@@ -175,14 +176,15 @@ def main() -> None:
     found: dict[tuple[int, str], dict[str, Any]] = {}
     for users in given.users:
         make_data(synthetic(users))
-        for peer in peers:
+        for peer in (peer for peer in peers if users <= peer.most_users):
             console.print(f"{users:,} users: {peer.name} ...")
             found[users, peer.name] = answer(peer, users, given.most_seconds)
+    cannot = {peer.name: peer.cannot for peer in peers}
     Result(
         name="peers",
         heading="The peers beside us",
         columns=COLUMNS,
-        rows=[row(found[users, peer.name], found[users, OURS], peer.cannot) for users in given.users for peer in peers],
+        rows=[row(one, found[users, OURS], cannot[name]) for (users, name), one in found.items()],
         picture=bars(
             [
                 Panel(
