@@ -35,13 +35,16 @@ class Estimate:
 
     mean: float
     standard_error: float
+    median: float
 
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "Estimate":
         """Estimate from the runs that had a value; one run says nothing of its error."""
         given = [value for value in values if value is not None]
-        mean = statistics.mean(given) if given else math.nan
-        return cls(mean, statistics.stdev(given) / math.sqrt(len(given)) if len(given) > 1 else math.nan)
+        if not given:
+            return cls(math.nan, math.nan, math.nan)
+        error = statistics.stdev(given) / math.sqrt(len(given)) if len(given) > 1 else math.nan
+        return cls(statistics.mean(given), error, statistics.median(given))
 
     def text(self, form: str = ",.1f") -> str:
         """Write it as the paper does: 12.3 (± 0.4)."""

@@ -38,13 +38,18 @@ def main() -> None:
     Result(
         name="words",
         heading="Words: runtime factor and errors",
-        columns=["L", "system", "runtime factor", "absolute", "relative", "words retained"],
+        columns=["L", "system", "runtime factor", "absolute", "relative", "words retained", "relative, median run"],
         rows=[
             *(
-                [str(kind.limit), kind.system, *(each.text(form) for each, form in zip(cells, forms, strict=True))]
+                [
+                    str(kind.limit),
+                    kind.system,
+                    *(each.text(form) for each, form in zip(cells, forms, strict=True)),
+                    f"{estimate(outcomes, kind, 'relative').median:.4f}",
+                ]
                 for kind, cells in found.items()
             ),
-            *(["512, paper on Reddit", system, *paper[system], ""] for system in SYSTEMS),
+            *(["512, paper on Reddit", system, *paper[system], "", ""] for system in SYSTEMS),
         ],
         picture=bars(
             [
