@@ -36,7 +36,6 @@ def main() -> None:
                 Panel(
                     f"mean error, {title}",
                     [Point(system, limit, errors[title, system, limit]) for system in SYSTEMS for limit in LIMITS],
-                    scale="log",
                 )
                 for title in FIELDS
             ],
