@@ -190,6 +190,7 @@ def bars(panels: Sequence[Panel]) -> dict[str, Any]:
             "title": {"text": panel.title, "color": GREY, "anchor": "start"},
             "data": {"values": [_drawn(point) | {"text": f"{point.y.mean:{panel.form}}"} for point in _known(panel)]},
             "facet": {"row": group},
+            "resolve": {"scale": {"y": "independent"}},
             "spec": {
                 "width": 200,
                 "height": {"step": 18},

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.figures import RESULTS, copied_anew, marks, understood_marks
+from docs.figures import RESULTS, copied_anew, marks, table, understood_marks
 from docs.pages import PAGES, README, ROOT
 
 # Which experiment writes a result, where their names differ; peers are not trials of ours.
@@ -41,9 +41,13 @@ def test_pages_about_results_have_some(page: Path) -> None:
 
 
 def test_a_wrong_figure_is_found() -> None:
-    page = (RESULTS / "index.md").read_text(encoding="utf-8")
-    assert copied_anew("7<!-- keys_retained | 10^6 | plume -->") != "7<!-- keys_retained | 10^6 | plume -->"
-    assert copied_anew(page.replace("| 10^6 |", "| 10^9 |")) == page
+    wrong = "7<!-- keys_retained | 10^6 | plume -->"
+    assert copied_anew(wrong) != wrong
+
+
+def test_a_wrong_table_is_found() -> None:
+    mark = "<!-- table: words -->\n\n"
+    assert copied_anew(f"{mark}| wrong |\n") == mark + table("words")
 
 
 def test_every_table_and_figure_of_the_paper_is_there() -> None:
