@@ -24,18 +24,18 @@ _CLEARLY = 50
 """In standard deviations: far above what noise does, far below what a key that counts or does not count does."""
 
 
-def measures(trial: Trial, cells: int) -> list[Finding]:
-    """Known keys: half of the cells hold a user with many records in as many keys as count, half hold nobody."""
-    limit, budget = trial.query.selection_limit, trial.query.budget
+def measures(trial: Trial, cells: int, *, keys: int | None = None) -> list[Finding]:
+    """Known keys: half of the cells hold a user with many records in as many keys as count, or as said, half hold nobody."""
+    limit, budget = keys or trial.query.selection_limit, trial.query.budget
     cells = max(1000, cells // limit)
     names = [[f"c{cell}k{key}" for key in range(limit)] for cell in range(2 * cells)]
-    known = replace(trial, query=with_public(trial.query, [key for keys in names for key in keys]))
+    known = replace(trial, query=with_public(trial.query, [key for of_cell in names for key in of_cell]))
     deviations = np.array([noise.standard_deviation for noise in known.explain().noise])
     found = []
     for family, value in _EXTREMES.items():
         rows = (row for cell in range(cells) for row in records(f"u{cell}", names[cell], value, times=_MANY_RECORDS))
         answered = known.release(rows)
-        totals = np.array([_total(answered, keys, deviations) for keys in names])
+        totals = np.array([_total(answered, of_cell, deviations) for of_cell in names])
         shown = largest_epsilon_shown(totals[:cells], totals[cells:], budget.delta)
         test = f"{family} values of one user in {limit} known keys"
         found.append(Finding(LAYER, test, shown <= budget.epsilon, 2 * cells, budget.epsilon, shown))
