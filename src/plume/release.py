@@ -47,6 +47,8 @@ class Release:
     """False if a test drew the noise from a source that is not secret."""
     receipt: Receipt | None = None
     """Where it was charged, if it was."""
+    statement: str | None = None
+    """The SQL that asked for it, if any did, to the letter."""
 
     @property
     def guarantee(self) -> str:
@@ -71,7 +73,9 @@ class Release:
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
-        return {"plume": __version__, "private": self.private, "rows": len(self)} | charged | self.explanation.facts()
+        asked = {"statement": self.statement} if self.statement is not None else {}
+        made = {"plume": __version__, "private": self.private, "rows": len(self)}
+        return made | charged | asked | self.explanation.facts()
 
     def intervals(self, level: float) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.

@@ -1,6 +1,7 @@
 """A report as text: what it says, and that nothing a stranger wrote becomes more than text."""
 
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -87,6 +88,14 @@ def test_a_page_says_what_is_guaranteed_and_spent() -> None:
         "charged to no ledger",
     ):
         assert said in text
+
+
+def test_a_page_of_a_statement_shows_it_as_it_was_written() -> None:
+    statement = "SELECT '<b>', \"count\"\n FROM data -- to the letter"
+    page = make_page(replace(releasing(["x"]), statement=statement))
+    assert statement in "".join(Tags(page).text)
+    assert "plume.Query(" not in page
+    assert Tags(page).seen == Tags(make_page(replace(releasing(["x"]), statement="harmless"))).seen
 
 
 def test_intervals_are_columns_of_the_table_and_no_charts() -> None:

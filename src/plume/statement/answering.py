@@ -74,7 +74,8 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 def answer(asked: Asked, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
     release = run(asked.query, asked.data, **settings)
-    return replace(release, rows=asked.statement.ordering.apply(release.rows))
+    statement = asked.statement
+    return replace(release, rows=statement.ordering.apply(release.rows), statement=statement.text.text)
 
 
 def explain_sql(

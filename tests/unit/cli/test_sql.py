@@ -1,5 +1,6 @@
 """`plume sql`, `plume explain` of a statement, and `plume completion`."""
 
+import html
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,13 @@ def test_a_statement_is_explained_as_its_query(invoke: Invoke, asked: list[str])
     for more in ([], ["--sql", "spark"], ["--format", "json"], ["--pipeline", "naive"]):
         stated = invoke("explain", STATEMENT, "--table", "searches=none.parquet", *more)
         assert (stated.exit_code, stated.stdout) == (0, invoke("explain", *options, *more).stdout)
+
+
+def test_a_report_shows_the_statement(invoke: Invoke, searches: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = invoke("sql", STATEMENT, "--table", f"searches={searches}", "--report", page)
+    assert result.exit_code == 0
+    assert STATEMENT in html.unescape(page.read_text(encoding="utf-8"))
 
 
 def test_a_record_is_json(invoke: Invoke, asked: list[str]) -> None:
