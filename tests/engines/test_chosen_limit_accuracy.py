@@ -25,9 +25,7 @@ def test_a_chosen_limit_is_off_by_at_most_five_percent_more_than_the_best_one(tm
         )
 
         def error(limit: int | str) -> float:
-            query = plume.Query(
-                user="user", keys="key", measures=plume.users(), max_keys_per_user=limit, budget=BUDGET
-            )
+            query = plume.Query(user="user", keys="key", measures=plume.users(), max_keys_per_user=limit, budget=BUDGET)
             connection.register("release", plume.run(query, path).to_arrow())
             select = "SELECT avg(abs(users - exact)) FROM release JOIN truth USING (key)"
             return float(connection.execute(select).fetchall()[0][0])

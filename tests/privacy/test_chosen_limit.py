@@ -77,10 +77,11 @@ def test_the_histogram_moves_by_one_in_one_row(engine: Engine) -> None:
         assert 0 <= fullness.sum() <= FULL
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5])
+# The larger the limit, the fewer users are above it, and the fewer come near what is paid for.
+@pytest.mark.parametrize(("limit", "near"), [(1, 0.9), (2, 0.6), (3, 0.3)])
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limit(
-    engine: Engine, pipeline: str, limit: int
+    engine: Engine, pipeline: str, limit: int, near: float
 ) -> None:
     before, after = (
         exact_step(
@@ -91,7 +92,7 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
     for part in with_limit(calibrate(AUTO), limit).parts:
         norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
         paid = limit * part.part.squared << 2 * part.bits
-        assert 0.9 * paid < max(norms) <= paid
+        assert near * paid < max(norms) <= paid
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
