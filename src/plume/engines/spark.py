@@ -46,6 +46,8 @@ _SETTINGS = {
     # Kept steps are written once and read twice: packing them takes longer than reading them, small pieces as well.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "100000",
+    # Kept steps are as many pieces as their size asks for. Else they are 200 however small, each of which writes 200 files when shuffled.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # A task that is run again must give the rows it gave before, or all that read it are run again too.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",

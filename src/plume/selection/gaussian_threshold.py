@@ -5,32 +5,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
-from plume.noise.noise import tails
-from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import drawable
 from plume.privacy.cost import Cost
 from plume.privacy.gaussian import Novel, smallest_threshold, threshold_alone
+from plume.selection.threshold import UserThreshold
 
 
 @dataclass(frozen=True)
-class GaussianThreshold:
+class GaussianThreshold(UserThreshold):
     """Keep a key if its users, plus rounded Gaussian noise, reach the threshold.
 
     Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/gaussian-threshold.md. With `min_users` above 1, keys
     with fewer users are never kept.
     """
 
-    max_keys_per_user: int
     noise: RoundedGaussian
-    threshold: int
-    min_users: int = 1
     name: str = "Gaussian threshold"
-    counts_all_keys: bool = False
-    left_out: int = 0
 
     @property
     def cost(self) -> Cost:
@@ -39,41 +31,6 @@ class GaussianThreshold:
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         novel = _novel(sigma, self.threshold - 0.5 - (self.min_users - 1), self.max_keys_per_user)
         return Cost("selection", mu=math.sqrt(self.max_keys_per_user) / sigma, novel=novel)
-
-    @property
-    def users_for_even_chance(self) -> float:
-        """With how many users a key is kept half the time."""
-        return self.threshold
-
-    def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
-        """One user counts one."""
-        return Literal(1)
-
-    def weight_of(self, keys: int) -> int:  # noqa: ARG002 - other strategies weigh by it
-        """One."""
-        return 1
-
-    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The chance that noise makes up for what is missing."""
-        kept: NDArray[np.float64] = tails(self.noise, self.threshold - weights) * (weights >= self.min_users)
-        return kept
-
-    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
-        """Draw noise for every key, then compare."""
-        noised = weights + self.noise.sample(len(weights), entropy)
-        kept: NDArray[np.bool_] = (noised >= self.threshold) & (weights >= self.min_users)
-        return kept
-
-    def facts(self) -> dict[str, str | float | int]:
-        """List what a reader of a release should know."""
-        return {
-            "strategy": self.name,
-            "counted": "its users",
-            "threshold": self.threshold,
-            "noise": self.noise.kind,
-            "standard_deviation": self.noise.standard_deviation,
-            "min_users": self.min_users,
-        }
 
 
 def gaussian_threshold(

@@ -4,16 +4,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import mpmath
-import numpy as np
-from numpy.typing import NDArray
 
-from plume.noise.entropy import Entropy
 from plume.noise.laplace import DiscreteLaplace
-from plume.noise.noise import tails
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.plan.expressions import Expression, Literal
 from plume.privacy.calibration import laplace_for
 from plume.privacy.cost import Cost, laplace_cost, rounded_laplace_cost
+from plume.selection.threshold import UserThreshold
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
 _exact = mpmath.MPContext()
@@ -21,20 +17,15 @@ _exact.dps = 60
 
 
 @dataclass(frozen=True)
-class LaplaceThreshold:
+class LaplaceThreshold(UserThreshold):
     """Keep a key if its users, plus Laplace noise, reach the threshold.
 
     Guarantee: if each user is in at most `max_keys_per_user` keys, the kept keys are (cost.epsilon, cost.delta)-differentially private.
     With `min_users` above 1, keys with fewer users are never kept. docs/guarantees/laplace-threshold.md.
     """
 
-    max_keys_per_user: int
     noise: DiscreteLaplace | RoundedLaplace
-    threshold: int
-    min_users: int = 1
     name: str = "Laplace threshold"
-    counts_all_keys: bool = False
-    left_out: int = 0
 
     @property
     def cost(self) -> Cost:
@@ -44,40 +35,6 @@ class LaplaceThreshold:
         alone = _tail(self.noise, self.threshold - self.min_users)
         passing = -_exact.expm1(self.max_keys_per_user * _exact.log1p(-alone))
         return replace(priced, delta=float(passing))
-
-    @property
-    def users_for_even_chance(self) -> float:
-        """With how many users a key is kept half the time."""
-        return self.threshold
-
-    def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
-        """One user counts one."""
-        return Literal(1)
-
-    def weight_of(self, keys: int) -> int:  # noqa: ARG002 - other strategies weigh by it
-        """One."""
-        return 1
-
-    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The chance that noise makes up for what is missing."""
-        kept: NDArray[np.float64] = tails(self.noise, self.threshold - weights) * (weights >= self.min_users)
-        return kept
-
-    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
-        """Draw noise for every key, then compare."""
-        noised = weights + self.noise.sample(len(weights), entropy)
-        return (noised >= self.threshold) & (weights >= self.min_users)
-
-    def facts(self) -> dict[str, str | float | int]:
-        """List what a reader of a release should know."""
-        return {
-            "strategy": self.name,
-            "counted": "its users",
-            "threshold": self.threshold,
-            "noise": self.noise.kind,
-            "standard_deviation": self.noise.standard_deviation,
-            "min_users": self.min_users,
-        }
 
 
 def laplace_threshold(
