@@ -48,7 +48,7 @@ docs: setup
 	@echo "build/docs/index.html"
 
 test: check browser
-	$(VENV)/bin/pytest --numprocesses 2 -m "not slow"
+	$(VENV)/bin/pytest --numprocesses 2 --dist worksteal -m "not slow"
 	$(MAKE) --jobs 2 test-spark test-spark-connect
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.

@@ -137,10 +137,14 @@ def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
 @lru_cache
 def _pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Cover all pairs fewest_novel <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""
-    steps = _steps(limit)
-    rows = [(low, high, *novel) for low, high in steps for novel in [(0, 0), *_steps(high)] if novel[0] >= fewest_novel]
-    low, high, fewest, most = np.array(rows, dtype=np.float64).T
-    return low, high, fewest, most
+    lows, highs = np.array(_steps(limit), dtype=np.float64).T
+    # A range of keys goes with every range of novel keys up to itself, and with no novel key at all.
+    keys, novel = np.tril_indices(len(lows))
+    none = np.zeros_like(lows)
+    low, high = (np.concatenate([ends, ends[keys]]) for ends in (lows, highs))
+    fewest, most = (np.concatenate([none, ends[novel]]) for ends in (lows, highs))
+    enough = fewest >= fewest_novel
+    return low[enough], high[enough], fewest[enough], most[enough]
 
 
 def _steps(limit: int) -> list[tuple[int, int]]:
