@@ -244,8 +244,7 @@ def _select_again(asked: CalibratedQuery, by_user: CountKeys, selected: Noise) -
     left = DropSelected("left", by_user.source, selected, asked.keys)
     bounded = bound(asked, CountKeys("left_by_user", left, USER, KEYS_OF_USER, above=0), name="left_bounded")
     weights = Map("left_weights", bounded, (*keys(asked), *weight(asked, number=2)))
-    keyed = combine_by_key(asked, weights, name="left_keyed")
-    return _select_round(asked, keyed, name="selected_again", number=2)
+    return _select_round(asked, combine_by_key(asked, weights, name="left_keyed"), name="selected_again", number=2)
 
 
 def public_keys(asked: CalibratedQuery) -> Scan:

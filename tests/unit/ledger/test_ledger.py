@@ -288,15 +288,3 @@ def test_files_are_for_their_owner_only(ledger: plume.Ledger) -> None:
 
 def test_an_empty_ledger_has_a_head(tmp_path: Path) -> None:
     assert plume.Ledger.create(tmp_path / "l").verify() == BEGINNING
-
-
-def test_a_limit_that_was_chosen_is_kept_with_the_release_and_paid_for(ledger: plume.Ledger) -> None:
-    """The histogram decides between limits anew in each run; what was released once stays what it is."""
-    asked = query(max_keys_per_user="auto")
-    releases = [plume.run(asked, ROWS, ledger=ledger.dataset("searches"), release_id="first") for _ in range(2)]
-    assert releases[0].rows.equals(releases[1].rows)
-    assert releases[0].chosen == releases[1].chosen
-    assert releases[0].chosen["max_keys_per_user"] >= 1
-    assert releases[0].record() == releases[1].record()
-    assert [part["part"] for part in releases[1].record()["spent"]] == ["selection", "max_keys_per_user", "users"]
-    assert kinds(ledger).count("released") == 1
