@@ -10,6 +10,7 @@ from entropy import ConstantEntropy
 from plume.engines.engine import Engine, Table
 from plume.engines.execute import draw, run_step
 from plume.noise.entropy import salt
+from plume.pipelines.chosen import public_tables
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
@@ -41,10 +42,14 @@ def exact_step(
     engine: Engine,
     pipeline: str = "plume",
     prescribed: Mapping[str, pa.Table] = MappingProxyType({}),
+    limit: int | None = None,
+    order: tuple[str, ...] | None = None,
 ) -> pa.Table:
-    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn."""
-    asked, plan = make_plan(query, pipeline)
+    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn. `limit` is one that was chosen."""
+    asked, plan = make_plan(query, pipeline, limit=limit)
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
+        for listed, rows in public_tables(asked).items():
+            session.write(listed, rows, types={})
         printed = print_plan(plan, session.dialect, salt=SALT)
         for step in steps(plan):
             if step.name in prescribed:
@@ -55,5 +60,5 @@ def exact_step(
             else:
                 run_step(step, session, printed)
             if step.name == name:
-                return session.fetch(name, asked.keys)
+                return session.fetch(name, order or asked.keys)
     raise AssertionError(f"no step {name}")

@@ -1,6 +1,7 @@
 """How a query is answered, as something to read and something to keep: made from the query alone, never from data."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
@@ -9,11 +10,14 @@ from typing import Any
 from plume.errors import UsageError
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
+from plume.pipelines.keys_per_user import OFFERS
+from plume.pipelines.pipeline import make_plan
 from plume.plan.analysis import costs, shuffles
 from plume.plan.dialect import DUCKDB, SPARK
 from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import Noise
 from plume.plan.picture import draw
+from plume.privacy.calibration import LIMIT
 from plume.privacy.cost import Cost, Spent, adds_up, recompose, spend
 
 _DIGITS = 4
@@ -64,6 +68,16 @@ class Explanation:
         return tuple(noise for measure in self.asked.measures for noise in _noise_of(self.asked, measure))
 
     @property
+    def chosen(self) -> dict[str, int]:
+        """What was chosen within the budget, once it was; nothing, if nothing was left open."""
+        return {LIMIT: self.asked.max_keys_per_user} if self.asked.chosen else {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something is still to be chosen; until then noise and steps are told for the limit that selection has."""
+        return self.asked.choice is not None and not self.asked.chosen
+
+    @property
     def selection(self) -> tuple[dict[str, str | float | int], ...]:
         """How keys are chosen, round by round; no round if they are public."""
         return tuple(strategy.facts() for strategy in self.asked.rounds)
@@ -102,10 +116,11 @@ class Explanation:
             "noise": [_plain(noise) for noise in self.noise],
             "pipeline": self.pipeline,
             "shuffles": self.shuffles,
-        }
+        } | ({"chosen": self.chosen} if self.chosen else {})
 
     def __str__(self) -> str:
-        sections = self._sections() | {"steps": explain_steps(self.plan).splitlines()}
+        open_limit = [f"if {LIMIT} = {self.asked.max_keys_per_user} is chosen:"] if self.is_open else []
+        sections = self._sections() | {"steps": [*open_limit, *explain_steps(self.plan).splitlines()]}
         return "\n".join([self._head, *(_section(title, lines) for title, lines in sections.items())])
 
     def _repr_html_(self) -> str:
@@ -123,9 +138,9 @@ class Explanation:
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
             "spends": [f"{part}: {price}" for part, price in prices(self)],
-            "bound": [f"each {self.asked.query.user} counts in at most {self.asked.query.max_keys_per_user} keys"],
+            "bound": [_bound(self)],
             "selection": choices(self),
-            "noise": [f"{n}: {n.kind}, standard deviation {n.standard_deviation:.4g}" for n in self.noise],
+            "noise": [f"{n}: {n.kind}, standard deviation {_deviation(self, n)}" for n in self.noise],
         }
 
     def __repr__(self) -> str:
@@ -135,6 +150,14 @@ class Explanation:
 def explain_plan(asked: CalibratedQuery, plan: Noise, pipeline: str) -> Explanation:
     """Explain a plan that was made of a query."""
     return Explanation(asked, plan, pipeline)
+
+
+def decide(explanation: Explanation, chosen: Mapping[str, int]) -> Explanation:
+    """Explain the same query with what was chosen within the budget."""
+    if LIMIT not in chosen:
+        return explanation
+    pipeline = explanation.pipeline
+    return Explanation(*make_plan(explanation.asked.query, pipeline, limit=chosen[LIMIT]), pipeline)
 
 
 def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
@@ -151,6 +174,25 @@ def guarantee(explanation: Explanation) -> str:
         f"({at_most(spent.epsilon)}, {at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
+
+
+def _bound(explanation: Explanation) -> str:
+    """Say what each user is held to, and who says so."""
+    asked = explanation.asked
+    user, limit = asked.query.user, asked.max_keys_per_user
+    if explanation.is_open:
+        return (
+            f"each {user} counts in at most {LIMIT} keys, which is chosen once keys are selected, "
+            f"from {OFFERS[0]} to {OFFERS[-1]}, by a noised histogram of keys per {user}; {limit} when keys are selected"
+        )
+    said = f"each {user} counts in at most {limit} keys"
+    return f"{said}, as was chosen by a noised histogram" if asked.chosen else said
+
+
+def _deviation(explanation: Explanation, noise: MeasureNoise) -> str:
+    if not explanation.is_open:
+        return f"{noise.standard_deviation:.4g}"
+    return f"{noise.standard_deviation / math.sqrt(explanation.asked.max_keys_per_user):.4g} times √{LIMIT}"
 
 
 def choices(explanation: Explanation) -> list[str]:

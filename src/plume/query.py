@@ -16,13 +16,15 @@ from plume.mechanisms.mechanism import Mechanism
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget
-from plume.privacy.calibration import SELECTION
-from plume.selection.public_keys import check_public_keys
+from plume.privacy.calibration import LIMIT, SELECTION
+from plume.selection.public_keys import check_public_keys, table_of_keys
 
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
 
 AUTO = "auto"
+# Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent (algorithms 1.4).
+_KEYS_WHEN_SELECTING = 64
 WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
 GAUSSIAN_STRATEGIES = ("gaussian_threshold", *WEIGHTED)
 STRATEGIES = ("laplace_threshold", "truncated_geometric", *GAUSSIAN_STRATEGIES)
@@ -50,8 +52,8 @@ class Query:
     """The columns to group by; one name or several."""
     measures: tuple[Mechanism, ...]
     """What to compute per key."""
-    max_keys_per_user: int
-    """The paper's L: how many keys one user may contribute to."""
+    max_keys_per_user: int | str
+    """The paper's L: how many keys one user may contribute to; "auto" chooses it within the budget, after keys are selected."""
     budget: Budget
     """The most the release may spend."""
     where: str | None = None
@@ -73,7 +75,8 @@ class Query:
         _refuse_bad_name("user", self.user)
         _set(self, "keys", _names(self.keys))
         _set(self, "measures", _measures(self.measures))
-        _refuse_bad_bound("max_keys_per_user", self.max_keys_per_user)
+        if self.max_keys_per_user != AUTO:
+            _refuse_bad_bound("max_keys_per_user", self.max_keys_per_user, or_auto=f", or {AUTO!r}")
         _refuse_bad_bound("min_users", self.min_users)
         _refuse_equal_names(self)
         if not isinstance(self.budget, Budget):
@@ -96,6 +99,16 @@ class Query:
     def condition(self) -> Expression | None:
         """The condition behind `where`."""
         return None if self.where is None else parse_condition(self.where)
+
+    @property
+    def chooses_limit(self) -> bool:
+        """Whether max_keys_per_user is chosen within the budget."""
+        return self.max_keys_per_user == AUTO
+
+    @property
+    def selection_limit(self) -> int:
+        """How many keys of one user count when keys are selected; that needs no choosing, so "auto" means a number here."""
+        return self.max_keys_per_user if isinstance(self.max_keys_per_user, int) else _KEYS_WHEN_SELECTING
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -172,9 +185,9 @@ def _is_measure(given: Any) -> bool:
     return hasattr(given, "combine_raw") and not isinstance(given, type)
 
 
-def _refuse_bad_bound(name: str, bound: Any) -> None:
+def _refuse_bad_bound(name: str, bound: Any, *, or_auto: str = "") -> None:
     if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= LARGEST_BOUND:
-        raise BoundError(f"{name} is {bound!r}; it must be a whole number from 1 to {LARGEST_BOUND}.")
+        raise BoundError(f"{name} is {bound!r}; it must be a whole number from 1 to {LARGEST_BOUND}{or_auto}.")
 
 
 def _refuse_bad_noise(query: Query) -> None:
@@ -189,6 +202,19 @@ def _refuse_bad_noise(query: Query) -> None:
         )
     if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
+    if query.chooses_limit:
+        _refuse_choosing_without_gaussian_noise(query)
+
+
+def _refuse_choosing_without_gaussian_noise(query: Query) -> None:
+    """Only there what is spent does not depend on the number that is chosen, at no loss (docs/guarantees/auto-limit.md)."""
+    if query.noise == "laplace" or query.composition == BASIC or query.selection not in (AUTO, *GAUSSIAN_STRATEGIES):
+        raise BoundError(
+            f"max_keys_per_user is {AUTO!r}, which needs Gaussian noise throughout; "
+            "leave noise, selection and composition as they are, or give a number."
+        )
+    if query.budget.delta == 0:
+        raise BudgetError(f"delta is 0; max_keys_per_user = {AUTO!r} needs a delta above 0, such as 1e-6.")
 
 
 def _refuse_bad_composition(query: Query) -> None:
@@ -209,7 +235,8 @@ def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     if given is None:
         raise BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
     selection = (SELECTION,) if query.public_keys is None else ()
-    parts = (*selection, *(measure.name for measure in query.measures))
+    limit = (LIMIT,) if query.chooses_limit else ()
+    parts = (*selection, *limit, *(measure.name for measure in query.measures))
     for name, weight in given.items():
         if parts.count(name) != 1:
             raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")
@@ -251,7 +278,7 @@ def _public_keys(query: Query) -> pa.Table | Path | None:
         )
     if isinstance(given, str | Path):
         return Path(given)
-    keys = _table_of(given, query.keys)
+    keys = table_of_keys(given, query.keys)
     if keys is None:
         raise PublicKeysError(
             f"public_keys must be a list of values or of tuples with {len(query.keys)} parts, each part of one type, or a table with "
@@ -259,29 +286,3 @@ def _public_keys(query: Query) -> pa.Table | Path | None:
         )
     check_public_keys(keys)
     return keys
-
-
-def _table_of(given: Any, names: tuple[str, ...]) -> pa.Table | None:
-    """Make a table of the key columns, or nothing if that cannot be done, for whatever reason a library has."""
-    if isinstance(given, list | tuple | set | frozenset | range):
-        with suppress(Exception):
-            rows = [row if isinstance(row, tuple | list) else (row,) for row in given]
-            columns = list(zip(*rows, strict=True)) or [()] * len(names)
-            return pa.table(dict(zip(names, map(_column_of, columns), strict=True)))
-    if hasattr(given, "__arrow_c_stream__"):
-        with suppress(Exception):
-            return pa.table(given).select(list(names))
-    if hasattr(given, "dtype") or hasattr(given, "type"):  # one column, of numpy, pandas, Polars or Arrow
-        with suppress(Exception):
-            return pa.table(dict(zip(names, [given], strict=True)))
-    return None
-
-
-def _column_of(values: tuple[Any, ...]) -> pa.Array:
-    """Make a column of values of one type; Arrow by itself would cut moments to dates."""
-    if len({type(value) for value in values if value is not None}) > 1:
-        raise TypeError
-    with suppress(OverflowError):
-        return pa.array(values)
-    # Arrow knows no integers of more than 64 bits; engines do, and read them as text.
-    return pa.array([str(value) for value in values])

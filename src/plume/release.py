@@ -65,6 +65,11 @@ class Release:
         """The noise on each released column."""
         return self.explanation.noise
 
+    @property
+    def chosen(self) -> dict[str, int]:
+        """What was chosen within the budget, such as max_keys_per_user; nothing, if the query left nothing open."""
+        return self.explanation.chosen
+
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
@@ -186,7 +191,8 @@ class Release:
 
     def __str__(self) -> str:
         noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in self.noise)
-        remarks = (self.guarantee, f"noise (standard deviation): {noise}")
+        chosen = (f"chosen within the budget: {name} = {value}" for name, value in self.chosen.items())
+        remarks = (self.guarantee, *chosen, f"noise (standard deviation): {noise}")
         return "\n".join([show(self.rows), *map(printable, remarks)])
 
     def __repr__(self) -> str:

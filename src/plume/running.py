@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
-from plume.engines.execute import OnStep, execute
+from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import is_spark_frame
 from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysError, SettingError, UsageError
 from plume.explanation import Explanation, explain_plan
@@ -16,8 +16,11 @@ from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, charge_for, publish, released, request_of
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.calibrated import CalibratedQuery
+from plume.pipelines.chosen import chosen_limit, public_tables
+from plume.pipelines.keys_per_user import BUCKET
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
+from plume.plan.nodes import Noise
 from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.query import Query
@@ -106,10 +109,25 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
         check_schema(query, schema, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, asked, schema)
-        rows = execute(plan, session, entropy, order=asked.keys, on_step=on_step)
+        for name, table in public_tables(asked).items():
+            session.write(name, table, types={})
+        walk = Walk(session, entropy, on_step)
+        if asked.choice is not None:
+            asked, plan = make_plan(query, pipeline, limit=_choose(asked, plan, walk, session))
+        rows = walk.through(plan, to=plan, order=asked.keys)
     names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
     explanation = explain_plan(asked, plan, pipeline)
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
+
+
+def _choose(asked: CalibratedQuery, plan: Noise, walk: Walk, session: Session) -> int:
+    """Run a plan as far as the histogram that decides its limit, and choose.
+
+    Guarantee: nothing is looked at but what was noised, and the number of selected keys. docs/guarantees/auto-limit.md.
+    """
+    (histogram,) = plan.knowing
+    rows = walk.through(plan, to=histogram, order=(BUCKET,))
+    return chosen_limit(asked, rows, selected=session.fetch(SELECTED_KEYS, asked.keys).num_rows)
 
 
 def _relate(session: Session, relation: Relation) -> None:

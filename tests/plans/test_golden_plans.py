@@ -1,5 +1,6 @@
 """The plans people review like code: `pytest --update-plans` rewrites them, the diff is read."""
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -44,6 +45,7 @@ STATISTICS = plume.Query(
     max_keys_per_user=64,
     budget=plume.Budget(epsilon=1.1, delta=1e-5),
 )
+CHOOSING = replace(QUERY, max_keys_per_user="auto")
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
@@ -103,3 +105,14 @@ def test_shuffles_are_the_papers(pipeline: str, shuffles: int) -> None:
 @pytest.mark.parametrize(("pipeline", "shuffles"), [("naive", 3), ("runtime_optimized", 2), ("plume", 2)])
 def test_public_keys_save_the_shuffle_of_selection(pipeline: str, shuffles: int) -> None:
     assert plume.explain(PUBLIC, pipeline=pipeline).shuffles == shuffles
+
+
+def test_explanation_of_a_limit_that_is_left_open_is_as_reviewed(request: pytest.FixtureRequest) -> None:
+    check("auto.explain.txt", f"{plume.explain(CHOOSING)}\n", request)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_sql_of_a_limit_that_is_left_open_is_as_reviewed(dialect: str, request: pytest.FixtureRequest) -> None:
+    sql = plume.explain(CHOOSING).sql(dialect)
+    assert len(sqlglot.parse(sql, dialect=dialect)) == sql.count("-- ")
+    check(f"auto.{dialect}.sql", sql, request)

@@ -16,6 +16,7 @@ import pytest
 
 import plume
 from entropy import SeededEntropy
+from plume import running
 from plume.engines import execute
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
@@ -23,6 +24,7 @@ from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.pipelines import calibrated, pipeline, steps
+from plume.pipelines.keys_per_user import NoiseKeysPerUser
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.selection.laplace_threshold import LaplaceThreshold
 from plume.selection.truncated_geometric import TruncatedGeometric
@@ -52,6 +54,7 @@ def query(**changes: Any) -> plume.Query:
 
 GAUSSIAN = query()
 LAPLACE = query(selection="laplace_threshold", composition="basic")
+CHOOSING = query(max_keys_per_user="auto")
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
 
@@ -247,7 +250,26 @@ def geometric_of_one_key(limit: int, epsilon: Fraction, delta: float, *, min_use
     return OneKey(limit, epsilon, delta, min_users=min_users)
 
 
+def raw_histogram(patch: Patch) -> None:
+    """The limit is chosen by exact numbers of users."""
+    patch.setattr(NoiseKeysPerUser, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
+
+
+def choice_before_noise(patch: Patch) -> None:
+    """The histogram is noised, and then the exact one is looked at all the same."""
+    original = running._choose
+
+    def wrong(asked: Any, plan: Any, walk: Any, session: Any) -> int:
+        original(asked, plan, walk, session)
+        exact = session.fetch("histogram_exact", ("bucket",))
+        return running.chosen_limit(asked, exact, selected=session.fetch("selected_keys", asked.keys).num_rows)
+
+    patch.setattr(running, "_choose", wrong)
+
+
 MUTANTS: dict[str, Mutant] = {
+    "a limit chosen by raw counts": Mutant(raw_histogram, CHOOSING),
+    "a limit chosen before the noise": Mutant(choice_before_noise, CHOOSING),
     "Laplace noise lacks the number of keys": Mutant(calibrate_with("laplace_for", max_keys_per_user=1), LAPLACE),
     "Laplace noise times 0.5": Mutant(sample_scaled(DiscreteLaplace, Fraction(1, 2)), LAPLACE),
     "Laplace noise times 0.8": Mutant(sample_scaled(DiscreteLaplace, Fraction(8, 10)), LAPLACE),

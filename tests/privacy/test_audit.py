@@ -10,7 +10,7 @@ from plume.auditing.audit import _findings
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.errors import UsageError
-from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, query, unchecked
+from privacy.mutants import CHOOSING, GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, query, unchecked
 
 # The audit was merged with clipping and tight composition; until all of it was seen to pass again it runs with the slow tests.
 pytestmark = pytest.mark.slow
@@ -20,6 +20,7 @@ SHAPES = {
     "Gaussian": GAUSSIAN,
     "Laplace": LAPLACE,
     "geometric": GEOMETRIC,
+    "choosing": CHOOSING,
     "public": query(public_keys=["a"], budget=plume.Budget(1)),
     "many keys": query(keys=["page", "day"], max_keys_per_user=16, min_users=3, where="seconds > 3"),
 }
@@ -30,6 +31,7 @@ BY_DEFAULT = [
     "no first bounding",
     "a seed used twice",
     "floating-point noise",
+    "a limit chosen by raw counts",
 ]
 
 

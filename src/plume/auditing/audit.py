@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
+from plume.auditing.choice import choice, with_fixed_limit
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.noise import noise
@@ -87,6 +88,9 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
 
 
 def _findings(trial: Trial, trials: int) -> Iterator[Finding]:
+    if trial.query.chooses_limit:
+        yield from choice(trial, trials)
+        trial = with_fixed_limit(trial)
     asked = replace(trial, query=_pinned(trial))
     yield from invariants(asked)
     yield from noise(asked, trials)
@@ -102,13 +106,13 @@ def _pinned(trial: Trial) -> Query:
     """Ask for the noise that the query gets, since the same query about known keys might get another; and for not too many keys."""
     kinds = {noise.kind for noise in trial.explain().noise}
     chosen = _NOISES[kinds.pop()] if len(kinds) == 1 and kinds <= _NOISES.keys() else trial.query.noise
-    keys = min(trial.query.max_keys_per_user, _MOST_KEYS)
+    keys = min(trial.query.selection_limit, _MOST_KEYS)
     return replace(trial.query, noise=chosen, max_keys_per_user=keys)
 
 
 def _loud(query: Query) -> Query:
     delta = _LOUD_DELTA if query.budget.delta else 0.0
-    keys = min(query.max_keys_per_user, _LOUD_KEYS)
+    keys = min(query.selection_limit, _LOUD_KEYS)
     return replace(query, budget=Budget(_LOUD_EPSILON, delta), max_keys_per_user=keys)
 
 

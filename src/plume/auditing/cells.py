@@ -24,18 +24,18 @@ _CLEARLY = 50
 """In standard deviations: far above what noise does, far below what a key that counts or does not count does."""
 
 
-def measures(trial: Trial, cells: int) -> list[Finding]:
-    """Known keys: half of the cells hold a user with many records in as many keys as count, half hold nobody."""
-    limit, budget = trial.query.max_keys_per_user, trial.query.budget
+def measures(trial: Trial, cells: int, *, keys: int | None = None) -> list[Finding]:
+    """Known keys: half of the cells hold a user with many records in as many keys as count, or as said, half hold nobody."""
+    limit, budget = keys or trial.query.selection_limit, trial.query.budget
     cells = max(1000, cells // limit)
     names = [[f"c{cell}k{key}" for key in range(limit)] for cell in range(2 * cells)]
-    known = replace(trial, query=with_public(trial.query, [key for keys in names for key in keys]))
+    known = replace(trial, query=with_public(trial.query, [key for of_cell in names for key in of_cell]))
     deviations = np.array([noise.standard_deviation for noise in known.explain().noise])
     found = []
     for family, value in _EXTREMES.items():
         rows = (row for cell in range(cells) for row in records(f"u{cell}", names[cell], value, times=_MANY_RECORDS))
         answered = known.release(rows)
-        totals = np.array([_total(answered, keys, deviations) for keys in names])
+        totals = np.array([_total(answered, of_cell, deviations) for of_cell in names])
         shown = largest_epsilon_shown(totals[:cells], totals[cells:], budget.delta)
         test = f"{family} values of one user in {limit} known keys"
         found.append(Finding(LAYER, test, shown <= budget.epsilon, 2 * cells, budget.epsilon, shown))
@@ -49,7 +49,7 @@ def _total(answered: Answered, keys: list[str], deviations: Floats) -> float:
 
 def novel_keys(trial: Trial, cells: int) -> list[Finding]:
     """Chosen keys: users with keys that nobody else has must hardly ever have one shown."""
-    limit, most = trial.query.max_keys_per_user, trial.query.budget.delta
+    limit, most = trial.query.selection_limit, trial.query.budget.delta
     found = []
     # All counts of keys matter: what a user gives to each key may depend on how many there are.
     for keys in sorted({1, min(2, limit), limit, _MANY_KEYS}):
@@ -65,7 +65,7 @@ def novel_keys(trial: Trial, cells: int) -> list[Finding]:
 
 def shared_keys(trial: Trial, cells: int) -> list[Finding]:
     """Chosen keys: a user more in as many keys as count, each with so many users that noise decides."""
-    limit = min(trial.query.max_keys_per_user, 8)
+    limit = min(trial.query.selection_limit, 8)
     trial = replace(trial, query=replace(trial.query, max_keys_per_user=limit))
     epsilon, delta = _of_selection(trial)
     rounds = trial.explain().selection
@@ -108,7 +108,7 @@ def _of_selection(trial: Trial) -> tuple[float, float]:
 
 def secret_order(trial: Trial) -> list[Finding]:
     """Which keys of a user count is decided by a secret that is new in each release, and rows come sorted by key alone."""
-    limit = min(trial.query.max_keys_per_user, _FEW_KEYS)
+    limit = min(trial.query.selection_limit, _FEW_KEYS)
     # More keys than count even where a user above the limit is let into four times as many.
     keys = [[f"u{user:03}k{key:02}" for key in range(4 * limit + 4)] for user in range(_USERS)]
     # With so little noise it can be seen which keys count.

@@ -28,7 +28,7 @@ _ADDITIVE = (CountRecords, CountUsers, SumOfTotals)
 
 def invariants(trial: Trial) -> list[Finding]:
     """Check all of them, for keys that are chosen and for keys that are known."""
-    limit = min(trial.query.max_keys_per_user, _FEW_KEYS)
+    limit = min(trial.query.selection_limit, _FEW_KEYS)
     chosen = replace(trial, query=with_private(trial.query, budget=_GENEROUS, max_keys_per_user=limit))
     popular = [f"p{number}" for number in range(4 * limit)]
     known = replace(chosen, query=with_public(chosen.query, [*popular, "empty", "null"]))

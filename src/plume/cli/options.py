@@ -72,6 +72,10 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
     return ctx.get_parameter_source(str(param.name)) in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 
 
+def _number_or_auto(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    return value if value in (None, "auto") else click.INT.convert(value, param, ctx)
+
+
 _from_file = click.option(
     "--query",
     "query_file",
@@ -131,7 +135,12 @@ def _query_options(*, required: bool) -> Option:
             help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
         ),
         click.option(
-            "--max-keys-per-user", type=int, required=required, help="How many keys one user counts in, at most."
+            "--max-keys-per-user",
+            type=click.UNPROCESSED,
+            callback=_number_or_auto,
+            required=required,
+            metavar="NUMBER",
+            help="How many keys one user counts in, at most; 'auto' chooses it within the budget.",
         ),
         click.option("--epsilon", type=float, required=required, help="The most to spend, such as 1.1."),
         click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),

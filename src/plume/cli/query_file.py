@@ -16,6 +16,10 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_limit(value: Any) -> bool:
+    return _is_whole(value) or value == "auto"
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -29,12 +33,13 @@ def _is_weights(value: Any) -> bool:
 
 
 _TEXT, _WHOLE, _NUMBER = (_is_text, "text"), (_is_whole, "a whole number"), (_is_number, "a number")
+_LIMIT = (_is_limit, 'a whole number or "auto"')
 _LIST, _WEIGHTS = (_is_list, "text or a list of texts"), (_is_weights, "a table of numbers")
 _SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "user": _TEXT,
     "keys": _LIST,
     "measures": _LIST,
-    "max_keys_per_user": _WHOLE,
+    "max_keys_per_user": _LIMIT,
     "epsilon": _NUMBER,
     "delta": _NUMBER,
     "where": _TEXT,

@@ -74,6 +74,8 @@ def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release])
     _deliver(_shaped(release, options), options, say)
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
+    for name, value in release.chosen.items():
+        say(f"chosen within the budget: {name} = {value}")
     say(f"noise (standard deviation): {noise}")
     if release.receipt is not None:
         receipt = release.receipt

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from plume.engines.engine import Session
+from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
 from plume.plan.analysis import steps
 from plume.plan.nodes import KeepSelected, Lookup, Node, Noise
@@ -14,19 +15,38 @@ from plume.plan.sql import Printed, print_keep_selected, print_plan
 OnStep = Callable[[str], None]
 
 
-def execute(plan: Noise, session: Session, entropy: Entropy, *, order: tuple[str, ...], on_step: OnStep) -> pa.Table:
-    """Run a plan step by step and return the rows that may leave, sorted by `order`.
+class Walk:
+    """One run of a plan, step by step, and of what becomes of it when more is known: a step that is there is not run again.
 
     Guarantee: the secret order of bounding is fresh, and noise is drawn once per row of each noiser.
     """
-    printed = print_plan(plan, session.dialect, salt=salt(entropy))
-    for step in steps(plan):
-        on_step(step.name)
+
+    def __init__(self, session: Session, entropy: Entropy, on_step: OnStep) -> None:
+        self._session, self._entropy, self._tell = session, entropy, on_step
+        self._salt = salt(entropy)
+        self._made: dict[str, Node] = {}
+
+    def through(self, plan: Noise, *, to: Noise, order: tuple[str, ...]) -> pa.Table:
+        """Run the steps of a plan that lead to one that may leave, and return its rows, sorted by `order`."""
+        printed = print_plan(plan, self._session.dialect, salt=self._salt)
+        for step in steps(to):
+            if step.name in self._made:
+                self._refuse_another(step)
+            else:
+                self._make(step, printed)
+        return self._session.fetch(to.name, order)
+
+    def _make(self, step: Node, printed: Printed) -> None:
+        self._tell(step.name)
+        self._made[step.name] = step
         if isinstance(step, Noise):
-            draw(step, session, entropy)
+            draw(step, self._session, self._entropy)
         else:
-            run_step(step, session, printed)
-    return session.fetch(plan.name, order)
+            run_step(step, self._session, printed)
+
+    def _refuse_another(self, step: Node) -> None:
+        if self._made[step.name] != step:
+            raise PlumeBug(f"step {step.name} was run already, and as another one")
 
 
 def draw(step: Noise, session: Session, entropy: Entropy) -> None:

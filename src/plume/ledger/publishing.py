@@ -14,7 +14,7 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from plume.errors import OutputError
-from plume.explanation import Explanation
+from plume.explanation import Explanation, decide
 from plume.ledger.charge import Charge, charge_of
 from plume.ledger.claim import Claim
 from plume.ledger.entry import Entry
@@ -76,9 +76,8 @@ def released(claim: Claim, explanation: Explanation) -> Release:
     metadata = dict(rows.schema.metadata)
     record = json.loads(metadata.pop(RECORD))
     receipt = Receipt(**record["ledger"])
-    return Release(
-        rows.replace_schema_metadata(metadata or None), explanation, private=record["private"], receipt=receipt
-    )
+    decided = decide(explanation, record.get("chosen", {}))
+    return Release(rows.replace_schema_metadata(metadata or None), decided, private=record["private"], receipt=receipt)
 
 
 def _bytes(release: Release) -> bytes:

@@ -13,10 +13,12 @@ from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
+from plume.pipelines.keys_per_user import FULL, NoiseKeysPerUser
+from plume.pipelines.needed import needed, shares_of
 from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
 from plume.pipelines.ways import Way, best
 from plume.privacy.budget import Budget
-from plume.privacy.calibration import Shares, deviation_for, drawable, gaussian_for, laplace_for, share
+from plume.privacy.calibration import deviation_for, drawable, gaussian_for, laplace_for
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.query import AUTO, BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
@@ -28,8 +30,10 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (algorithms 1.6).
 _FEW_KEYS = 2
-# A user above the limit counts in up to so many times as many keys, each a little less (algorithms 4.3).
-_CAP = 4
+CAP = 4
+"""A user above the limit counts in up to so many times as many keys, each a little less (algorithms 4.3)."""
+# Of the share of choosing a limit: how full users are is a mean over all of them, which much noise hardly moves.
+_PART_OF_FULLNESS = Fraction(1, 10)
 # The mean of the absolute value of noise of scale 1.
 _MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
@@ -97,6 +101,12 @@ class CalibratedQuery:
     """How keys are chosen, round by round; none if they are public."""
     measures: tuple[MeasureColumns, ...]
     parts: tuple[CalibratedPart, ...]
+    max_keys_per_user: int
+    """How many keys of one user the noise of measures pays for."""
+    choice: NoiseKeysPerUser | None = None
+    """What that number is chosen by, where the query leaves it open."""
+    chosen: bool = False
+    """Whether it was chosen; until then it is the one that selection has."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -109,6 +119,11 @@ class CalibratedQuery:
         return values_of(self.query)
 
     @property
+    def for_selection(self) -> "CalibratedQuery":
+        """The same with the limit that selection has."""
+        return replace(self, max_keys_per_user=self.query.selection_limit)
+
+    @property
     def clips(self) -> bool:
         """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
         return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
@@ -116,7 +131,7 @@ class CalibratedQuery:
     @property
     def keys_before_clipping(self) -> int:
         """How many keys of a user count at all."""
-        return self.query.max_keys_per_user * (_CAP if self.clips else 1)
+        return self.max_keys_per_user * (CAP if self.clips else 1)
 
     def parts_of(self, measure: MeasureColumns) -> tuple[CalibratedPart, ...]:
         """The parts that a measure is made of."""
@@ -127,11 +142,14 @@ class CalibratedQuery:
 def calibrate(query: Query) -> CalibratedQuery:
     """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget.
 
-    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at.
+    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at. A limit that is
+    chosen within the budget comes later.
     """
     noises = [query.noise] if query.noise != AUTO else list(NOISES)
     if query.budget.delta == 0 or query.composition == BASIC:
         noises = ["laplace"]
+    if query.chooses_limit:
+        noises = ["gaussian"]
     return best((way for noise in noises for way in _ways(query, _strategy(query, noise), noise)), error=_error)
 
 
@@ -147,7 +165,7 @@ def _ways(query: Query, strategy: str | None, noise: str) -> Iterator[Way[Calibr
     named = query.noise != AUTO or query.selection != AUTO
     if named and query.composition != BASIC and query.budget.delta > 0:
         tight = Tight(
-            query.budget, query.max_keys_per_user, shares_of(query), strategy, noise, query.min_users, _spread(query)
+            query.budget, query.selection_limit, shares_of(query), strategy, noise, query.min_users, _spread(query)
         )
         yield Way(
             hope=lambda: _with_tight(query, tight, tight.hoped_size()),
@@ -161,13 +179,13 @@ def _strategy(query: Query, noise: str) -> str | None:
         return None
     if query.selection != AUTO:
         return query.selection
-    if query.composition == BASIC or (noise == "laplace" and query.max_keys_per_user <= _FEW_KEYS):
+    if query.composition == BASIC or (noise == "laplace" and query.selection_limit <= _FEW_KEYS):
         return "truncated_geometric"
     return "weighted_gaussian"
 
 
 def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
-    shares, epsilon, limit = shares_of(query), query.budget.exact_epsilon, query.max_keys_per_user
+    shares, epsilon, limit = shares_of(query), query.budget.exact_epsilon, query.selection_limit
     calibrated = partial(
         _calibrated,
         query,
@@ -186,10 +204,11 @@ def _with_laplace(query: Query, strategy: str | None) -> CalibratedQuery:
 def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
     if strategy == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
-    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
-    calibrated = partial(_calibrated, query, _gaussian_noise(query, budget))
+    shares, budget, limit = shares_of(query), query.budget, query.selection_limit
+    calibrated = partial(_with_choice, query, budget)
     if strategy is None:
         return calibrated(())
+    # Everything but selection: the measures, and the choice of a limit.
     left = {
         "sigma": deviation_for(budget, shares.selection),
         "others": 1 / deviation_for(budget, 1 - shares.selection),
@@ -203,7 +222,7 @@ def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
 
 def _with_two_rounds(query: Query) -> CalibratedQuery:
     """Take the delta of both thresholds off first: what a user can do in the second round depends on the first (algorithms 0.2)."""
-    shares, budget, limit = shares_of(query), query.budget, query.max_keys_per_user
+    shares, budget, limit = shares_of(query), query.budget, query.selection_limit
     alone = DELTA_OF_THRESHOLDS * budget.delta
     rest = Budget(budget.epsilon, budget.delta - alone)
     rounds = tuple(
@@ -216,62 +235,41 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
         )
         for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )
-    return _calibrated(query, _gaussian_noise(query, rest), rounds)
+    return _with_choice(query, rest, rounds)
 
 
-def _gaussian_noise(query: Query, budget: Budget) -> NoiseFor:
-    limit = query.max_keys_per_user
-    return lambda part, share: gaussian_for(
-        math.sqrt(part.squared), max_keys_per_user=limit, budget=budget, share=share
+def _with_choice(query: Query, budget: Budget, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
+    """Give every part Gaussian noise, and the choice of a limit too, if there is one: all of a budget, by their shares."""
+    limit = query.selection_limit
+    asked = _calibrated(
+        query,
+        lambda part, share: gaussian_for(math.sqrt(part.squared), max_keys_per_user=limit, budget=budget, share=share),
+        rounds,
     )
+    if not query.chooses_limit:
+        return asked
+    users, fullness = (
+        gaussian_for(most, max_keys_per_user=1, budget=budget, share=shares_of(query).limit * part)
+        for most, part in ((1, 1 - _PART_OF_FULLNESS), (FULL, _PART_OF_FULLNESS))
+    )
+    return replace(asked, choice=NoiseKeysPerUser(users, fullness))
 
 
 def _with_tight(query: Query, tight: Tight, size: float) -> CalibratedQuery:
     return _calibrated(query, partial(tight.noise_for, size=size), tight.rounds(size))
 
 
-@dataclass(frozen=True)
-class _Needed:
-    """A part, its columns in the plan, the measures that need it, and the shares of all of them together."""
-
-    part: Part
-    columns: tuple[str, ...]
-    measures: tuple[str, ...]
-    share: Fraction
-
-
-def _needed(query: Query) -> tuple[_Needed, ...]:
-    """List the parts of all measures, each once."""
-    names = tuple(measure.name for measure in query.measures)
-    shares = share(dict(query.shares), names, selects_keys=query.public_keys is None)
-    found: dict[tuple[str, ...], _Needed] = {}
-    for measure, of_measure in zip(columns_of_measures(query), shares.measures, strict=True):
-        for part in measure.mechanism.parts():
-            columns, name = measure.covered(part), measure.mechanism.name
-            before = found.get(columns, _Needed(part, columns, (), Fraction()))
-            found[columns] = replace(
-                before, measures=(*before.measures, name), share=before.share + of_measure * part.weight
-            )
-    return tuple(found.values())
-
-
-def shares_of(query: Query) -> Shares:
-    """Share the budget out among selection and the parts of measures."""
-    parts = tuple(needed.share for needed in _needed(query))
-    return Shares(1 - sum(parts, Fraction()), parts)
-
-
 def _spread(query: Query) -> tuple[bool, ...]:
-    return tuple(needed.part.spread for needed in _needed(query))
+    return tuple(one.part.spread for one in needed(query))
 
 
 def _calibrated(query: Query, noise_for: NoiseFor, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
     """Give every part its noise, in finer steps where contributions are clipped."""
-    limit = query.max_keys_per_user
+    limit = query.selection_limit
     parts = tuple(
-        CalibratedPart(n.part, n.columns, n.measures, noise_for(n.part, n.share), limit, bits=0) for n in _needed(query)
+        CalibratedPart(n.part, n.columns, n.measures, noise_for(n.part, n.share), limit, bits=0) for n in needed(query)
     )
-    asked = CalibratedQuery(query, rounds, columns_of_measures(query), parts)
+    asked = CalibratedQuery(query, rounds, columns_of_measures(query), parts, limit)
     return replace(asked, parts=tuple(_finer(part) for part in parts)) if asked.clips else asked
 
 
@@ -284,12 +282,16 @@ def _finer(part: CalibratedPart) -> CalibratedPart:
 
 
 def _error(asked: CalibratedQuery) -> float:
-    """The mean absolute noise of all parts together, each in units of what one user can change, times the users a key needs.
+    """The mean absolute noise of all parts together times the users a key needs.
 
     Both grow with the noise; a way that is better at one and worse at the other is taken if it gains more than it loses.
     """
-    noise = math.fsum(
+    return mean_noise(asked) * (asked.rounds[-1].users_for_even_chance if asked.rounds else 1)
+
+
+def mean_noise(asked: CalibratedQuery) -> float:
+    """The mean absolute noise of all parts together, each in units of what one user can change."""
+    return math.fsum(
         float(part.noise.scale / (1 << part.bits)) * _MEAN_ABSOLUTE[type(part.noise)] / part.part.absolute
         for part in asked.parts
     )
-    return noise * (asked.rounds[-1].users_for_even_chance if asked.rounds else 1)

@@ -1,7 +1,7 @@
 """Plume section 6: bound once, then select and aggregate in one go. Two shuffles; what is spent on dropped keys is lost."""
 
 from plume.errors import UsageError
-from plume.pipelines import steps
+from plume.pipelines import chosen, steps
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.plan.nodes import KeepSelected, Lookup, Map, Noise
 
@@ -9,7 +9,12 @@ from plume.plan.nodes import KeepSelected, Lookup, Map, Noise
 def runtime_optimized(asked: CalibratedQuery) -> Noise:
     """Plan a query the fastest way."""
     if not asked.rounds:
-        return steps.aggregate_public_keys(asked)
+        return chosen.aggregate_public_keys(asked, asked.choice) if asked.choice else steps.aggregate_public_keys(asked)
+    if asked.choice is not None:
+        raise UsageError(
+            "runtime_optimized bounds once, before keys are selected, and max_keys_per_user = 'auto' is chosen after that; "
+            "use pipeline='plume', or give a number."
+        )
     if len(asked.rounds) > 1:
         raise UsageError(
             "runtime_optimized bounds once, and a second round of selection bounds again; use pipeline='plume'."

@@ -1,5 +1,6 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
 
+import math
 from dataclasses import replace
 
 from plume.pipelines.calibrated import CalibratedQuery
@@ -69,7 +70,7 @@ def by_user(asked: CalibratedQuery, source: Node, *, name: str = "by_user", meas
     aggregates = _raw(asked) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *asked.keys), aggregates, gather=(USER,))
     everybody = any(strategy.counts_all_keys for strategy in asked.rounds)
-    above = 0 if everybody else asked.query.max_keys_per_user
+    above = 0 if everybody else asked.max_keys_per_user
     return CountKeys(name, combined, USER, KEYS_OF_USER, above)
 
 
@@ -84,14 +85,14 @@ def _raw(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
 
 def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
-    within = Compare(Column(KEYS_OF_USER), Comparator.AT_MOST, Literal(asked.query.max_keys_per_user))
+    within = Compare(Column(KEYS_OF_USER), Comparator.AT_MOST, Literal(asked.max_keys_per_user))
     return Map(name, source, _as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
     order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
-    above = Compare(Column(KEYS_OF_USER), Comparator.GREATER, Literal(asked.query.max_keys_per_user))
+    above = Compare(Column(KEYS_OF_USER), Comparator.GREATER, Literal(asked.max_keys_per_user))
     return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=above)
 
 
@@ -101,7 +102,7 @@ def _as_they_are(source: Node) -> Named:
 
 def keep_few(asked: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
     """Cut users to the limit: the paper's heap."""
-    return KeepFew(name, source, USER, (KEY_ORDER, *asked.keys), asked.query.max_keys_per_user)
+    return KeepFew(name, source, USER, (KEY_ORDER, *asked.keys), asked.max_keys_per_user)
 
 
 def safe_contributions(asked: CalibratedQuery, above_limit: Node) -> Map:
@@ -109,7 +110,7 @@ def safe_contributions(asked: CalibratedQuery, above_limit: Node) -> Map:
     safe = KeepFew("safe", above_limit, USER, (KEY_ORDER, *asked.keys), asked.keys_before_clipping)
     if not asked.clips:
         return Map("safe_contributions", safe, (*keys(asked), *contributions(asked)))
-    clipped = Clip("clipped", safe, USER, _factors(asked), asked.query.max_keys_per_user)
+    clipped = Clip("clipped", safe, USER, _factors(asked), asked.max_keys_per_user)
     return Map("safe_contributions", clipped, (*keys(asked), *_shrunk_contributions(asked)))
 
 
@@ -172,6 +173,12 @@ def _size(measure: MeasureColumns) -> Size:
     return replace(size, of=tuple(rename(expression, measure.raw) for expression in size.of))
 
 
+def sizes(asked: CalibratedQuery) -> tuple[tuple[Expression, ...], tuple[int, ...]]:
+    """What rows say to the measures, in one number or several each, and the most that each of them can be."""
+    listed = [(expression, math.isqrt(size.squared)) for size in map(_size, asked.measures) for expression in size.of]
+    return tuple(expression for expression, _ in listed), tuple(most for _, most in listed)
+
+
 def contributed_numbers(asked: CalibratedQuery) -> Named:
     """Of what a row says to the measures, the plain integers."""
     return tuple(pair for pair in contributions(asked) if pair[0] not in tallies(asked))
@@ -212,6 +219,13 @@ def _keyed(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
     return tuple(found.items())
 
 
+def select_bounded(asked: CalibratedQuery, by_user: CountKeys) -> Node:
+    """Bound everybody, and select keys by that alone."""
+    bounded = bound(asked, by_user, name="bounded")
+    weights = Map("weights", bounded, (*keys(asked), *weight(asked)))
+    return select_keys(asked, combine_by_key(asked, weights, name="keyed"), by_user)
+
+
 def select_keys(asked: CalibratedQuery, keyed: Combine, by_user: CountKeys) -> Node:
     """S: the keys that may be shown, drawn once and written down; further rounds choose among the rows of keys that are left."""
     if len(asked.rounds) == 1:
@@ -230,8 +244,7 @@ def _select_again(asked: CalibratedQuery, by_user: CountKeys, selected: Noise) -
     left = DropSelected("left", by_user.source, selected, asked.keys)
     bounded = bound(asked, CountKeys("left_by_user", left, USER, KEYS_OF_USER, above=0), name="left_bounded")
     weights = Map("left_weights", bounded, (*keys(asked), *weight(asked, number=2)))
-    keyed = combine_by_key(asked, weights, name="left_keyed")
-    return _select_round(asked, keyed, name="selected_again", number=2)
+    return _select_round(asked, combine_by_key(asked, weights, name="left_keyed"), name="selected_again", number=2)
 
 
 def public_keys(asked: CalibratedQuery) -> Scan:
@@ -282,5 +295,5 @@ def noise_measures(asked: CalibratedQuery, source: Node, *, where: Expression | 
         (name, Column(name) if name in tallies(asked) else Integer(Column(name))) for name, _ in _keyed(asked)
     )
     exact = Map("exact", source, (*keys(asked), *states), where=where)
-    noiser = NoiseMeasures(asked.measures, asked.parts, asked.keys, asked.query.max_keys_per_user)
+    noiser = NoiseMeasures(asked.measures, asked.parts, asked.keys, asked.max_keys_per_user)
     return Noise("release", exact, noiser)

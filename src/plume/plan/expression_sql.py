@@ -211,6 +211,15 @@ def _divide(target: Target) -> str:
 
 
 @print_expression.register
+def _(expression: e.Fullness, target: Target) -> str:
+    parts = [
+        f"least(abs(CAST(coalesce({print_expression(of, target)}, 0) AS BIGINT)), {most}) * {expression.full} {_divide(target)} {most}"
+        for of, most in zip(expression.of, expression.most, strict=True)
+    ]
+    return f"({' + '.join(parts)}) {_divide(target)} {len(parts)}"
+
+
+@print_expression.register
 def _(expression: e.Integer, target: Target) -> str:
     return f"CAST({print_expression(expression.of, target)} AS BIGINT)"
 

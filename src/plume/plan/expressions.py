@@ -148,6 +148,15 @@ class Shrink:
 
 
 @dataclass(frozen=True)
+class Fullness:
+    """How much of the `most` that each of some integers can be they are, on average, in parts of `full`; cut down."""
+
+    of: tuple["Expression", ...]
+    most: tuple[int, ...]
+    full: int
+
+
+@dataclass(frozen=True)
 class Integer:
     """A sum that public bounds keep within 64 bits, as a 64-bit integer."""
 
@@ -250,6 +259,7 @@ Expression = (
     | Clamp
     | Times
     | Shrink
+    | Fullness
     | Integer
     | InverseRoot
     | SecretOrder

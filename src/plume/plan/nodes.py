@@ -201,11 +201,15 @@ class Append:
 
 @dataclass(frozen=True)
 class Noise:
-    """Exact rows leave the engine, noised rows come back: the only way out of a plan."""
+    """Exact rows leave the engine, noised rows come back: the only way out of a plan.
+
+    `knowing` are the steps whose noised rows decided numbers in this noiser and in the steps below it, such as a limit.
+    """
 
     name: str
     source: "Node"
     noiser: Noiser
+    knowing: tuple["Noise", ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -225,5 +229,7 @@ def sources(node: Node) -> tuple[Node, ...]:
             return node.sources
         case KeepSelected() | DropSelected():
             return (node.source, node.selected)
+        case Noise():
+            return (*node.knowing, node.source)
         case _:
             return (node.source,)

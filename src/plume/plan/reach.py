@@ -46,6 +46,7 @@ class Reach:
 
 NOTHING = Reach(0, 0)
 ANYTHING = Reach(math.inf, math.inf)
+_ONE = Reach(1, 1)
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,9 @@ def _reach_of_combine(node: Combine) -> Rows:
     by = dict.fromkeys(node.by, rows.presence)
     aggregates = {name: _reach_of_aggregate(aggregate, rows) for name, aggregate in node.aggregates}
     owned = rows.owned and USER in node.by
+    if owned and node.by == (USER,):
+        # One row for each user: whatever it says, they change that row alone.
+        return Rows(_ONE, dict.fromkeys(node.columns, _ONE), owned=True, one_per_key=True)
     return Rows(rows.presence, by | aggregates, owned=owned, one_per_key=owned)
 
 

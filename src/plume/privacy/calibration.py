@@ -18,6 +18,10 @@ from plume.privacy.gaussian import noise_for
 
 SELECTION = "selection"
 """What choosing keys is called among the shares, beside the names of the measures."""
+LIMIT = "max_keys_per_user"
+"""What choosing the limit is called there, where it is chosen."""
+# Of the whole budget, unless the shares say otherwise.
+SHARE_OF_LIMIT = Fraction(1, 100)
 
 
 @dataclass(frozen=True)
@@ -26,17 +30,23 @@ class Shares:
 
     selection: Fraction
     measures: tuple[Fraction, ...]
+    limit: Fraction = Fraction()
 
 
-def share(weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool) -> Shares:
+def share(
+    weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool, chooses_limit: bool = False
+) -> Shares:
     """Share a budget out by weight: 1 for a measure that has none, for selection as much as all measures together.
 
-    Public keys need no selection and leave everything to the measures.
+    Public keys need no selection and leave everything to the measures. Choosing the limit takes a small share of the whole.
     """
     of_measures = [weights.get(name, Fraction(1)) for name in measures]
     of_selection = weights.get(SELECTION, sum(of_measures, Fraction())) if selects_keys else Fraction()
-    whole = sum(of_measures, of_selection)
-    return Shares(of_selection / whole, tuple(weight / whole for weight in of_measures))
+    others = sum(of_measures, of_selection)
+    small = others * SHARE_OF_LIMIT / (1 - SHARE_OF_LIMIT)
+    of_limit = weights.get(LIMIT, small) if chooses_limit else Fraction()
+    whole = others + of_limit
+    return Shares(of_selection / whole, tuple(weight / whole for weight in of_measures), of_limit / whole)
 
 
 def laplace_for(sensitivity: int, *, max_keys_per_user: int, epsilon: Fraction) -> DiscreteLaplace:

@@ -111,7 +111,7 @@ def _size(part: Part) -> float:
 
 def _counted(asked: CalibratedQuery, pairs: Pairs, shown: Floats, measure: Additive) -> tuple[Floats, Floats]:
     """For users above the limit: with which probability a selected key of theirs counts, and by how much it shrinks if it does."""
-    limit, most = asked.query.max_keys_per_user, asked.keys_before_clipping
+    limit, most = asked.max_keys_per_user, asked.keys_before_clipping
     above = pairs.above(limit)
     chances = shown[pairs.key[:above]]
     # Given that this key is selected.

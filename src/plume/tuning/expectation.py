@@ -148,6 +148,7 @@ def expect(
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+    refuse_open_limit(query)
     for number in users:
         _refuse_bad_number("users", number, _MOST_USERS)
     if keys_of_user is not None:
@@ -158,6 +159,14 @@ def expect(
     return Expectation(query, keys_of_user, prospects)
 
 
+def refuse_open_limit(query: Query) -> None:
+    """Refuse a query that leaves its limit to the data."""
+    if query.chooses_limit:
+        raise BoundError(
+            "max_keys_per_user is 'auto'; what to expect depends on the limit, so give a number here, and others beside it."
+        )
+
+
 def _refuse_bad_number(name: str, number: Any, most: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise BoundError(f"{name} holds {number!r}; it must be a whole number from 1 to {most}.")
@@ -165,7 +174,9 @@ def _refuse_bad_number(name: str, number: Any, most: int) -> None:
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:
     # Limits and budgets are checked first: what is none cannot be sorted.
-    of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.max_keys_per_user, *limits)}
+    of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)}
+    for one in of_limits.values():
+        refuse_open_limit(one)
     budgets = {
         epsilon: Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)
     }
@@ -174,7 +185,7 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Ite
 
 
 def _prospect(asked: CalibratedQuery, users: Sequence[int], keys_of_user: int | None) -> Prospect:
-    limit, rounds = asked.query.max_keys_per_user, asked.rounds
+    limit, rounds = asked.max_keys_per_user, asked.rounds
     keys = limit if keys_of_user is None else min(keys_of_user, limit)
     chances = chance_of_users(rounds, np.array(users, np.int64), keys_of_user=keys).tolist()
     return Prospect(

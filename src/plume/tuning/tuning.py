@@ -24,6 +24,7 @@ from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.release import show, write_whole
 from plume.tuning.estimates import chances_of_keys, estimate
+from plume.tuning.expectation import refuse_open_limit
 from plume.tuning.pairs import Additive, Pairs, read_pairs
 
 WARNING = (
@@ -147,6 +148,7 @@ def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
+    refuse_open_limit(query)
     if query.public_keys is not None:
         raise UsageError("tuning estimates which keys would be shown; leave public_keys out.")
 
@@ -194,11 +196,13 @@ def _reach(measure: Additive) -> float:
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], selections: Sequence[str]) -> Iterator[Query]:
     budgets = [Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)]
     chosen = [replace(query, selection=selection) for selection in (query.selection, *selections)]
-    limited = [replace(query, max_keys_per_user=limit) for limit in (query.max_keys_per_user, *limits)]
+    limited = [replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
+    for one in limited:
+        refuse_open_limit(one)
     for budget, named, limit in product(
         sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon),
         dict.fromkeys(one.selection for one in chosen),
-        sorted({one.max_keys_per_user for one in limited}),
+        sorted({one.selection_limit for one in limited}),
     ):
         yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
 
@@ -210,7 +214,7 @@ def _try(query: Query, pairs: Pairs, candidates: dict[str, list[Additive]]) -> l
         Tried(
             query.budget.epsilon,
             query.selection,
-            query.max_keys_per_user,
+            asked.max_keys_per_user,
             float(shown.sum()),
             measure.name,
             _bounds(measure),

@@ -38,7 +38,7 @@ def test_the_record_is_printed_as_json(expect: Invoke) -> None:
 def test_a_limit_that_is_none_is_wrong_use(expect: Invoke) -> None:
     result = expect("--limit", 0)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr == "Error: max_keys_per_user is 0; it must be a whole number from 1 to 1000000.\n"
+    assert result.stderr == "Error: max_keys_per_user is 0; it must be a whole number from 1 to 1000000, or 'auto'.\n"
 
 
 def test_a_page_of_curves_is_written_once(expect: Invoke, tmp_path: Path) -> None:

@@ -70,12 +70,19 @@ def test_a_file_is_for_the_audit_too(query: Path, invoke: Invoke) -> None:
     assert "1 is not a whole number from 4,000" in result.stderr
 
 
+def test_a_file_may_leave_the_limit_open(tmp_path: Path) -> None:
+    path = tmp_path / "query.toml"
+    path.write_text('max_keys_per_user = "auto"', encoding="utf-8")
+    assert read_query_file(path) == {"max_keys_per_user": "auto"}
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("user = 3", "user = 3; it must be text"),
         ("epsilon = true", "it must be a number"),
         ("max_keys_per_user = 4.5", "it must be a whole number"),
+        ("max_keys_per_user = 'many'", 'it must be a whole number or "auto"'),
         ("keys = []", "text or a list of texts"),
         ("keys = [1]", "text or a list of texts"),
         ("shares = [1]", "a table of numbers"),

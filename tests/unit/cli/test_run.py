@@ -135,3 +135,16 @@ def test_the_engine_takes_its_limits(run: Invoke, searches: Path, tmp_path: Path
     limits = ["--threads", "1", "--memory-limit", "500MB", "--temp-directory", tmp_path]
     assert run(*limits).exit_code == 0
     assert list(tmp_path.iterdir()) == [searches]
+
+
+def test_a_limit_that_is_left_open_is_chosen_and_told(run: Invoke) -> None:
+    """300 users with three keys each; with so little noise whoever cuts them loses more."""
+    result = run("--max-keys-per-user", "auto")
+    assert result.exit_code == 0
+    assert "chosen within the budget: max_keys_per_user = 3" in result.stderr.splitlines()
+
+
+def test_a_limit_that_is_no_number_is_wrong_use(run: Invoke) -> None:
+    result = run("--max-keys-per-user", "many")
+    assert result.exit_code == 2
+    assert "'many' is not a valid integer" in result.stderr

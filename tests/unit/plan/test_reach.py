@@ -11,7 +11,7 @@ from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.pipeline import PIPELINES, make_plan
 from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal, Shrink
-from plume.plan.nodes import Append, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
+from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, KeepSelected, Lookup, Map, Node, Noise, Scan
 from plume.plan.nodes import sources as sources_of
 from plume.plan.reach import releases_only_noise, unpaid_noisers
 from strategies import Asked, asked
@@ -38,6 +38,8 @@ def with_sources(node: Node, found: tuple[Node, ...]) -> Node:
             return replace(node, sources=found)
         case KeepSelected():
             return replace(node, source=found[0], selected=found[1])
+        case Noise():
+            return replace(node, source=found[-1], knowing=found[:-1])
         case _:
             return replace(node, source=found[0])
 
@@ -147,12 +149,12 @@ def test_clipping_to_more_than_noise_pays_for_is_seen(question: CalibratedQuery,
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
 def test_contributions_that_do_not_shrink_are_seen(question: CalibratedQuery, pipeline: str) -> None:
-    whole = rewrite(
-        PIPELINES[pipeline](question),
-        "safe_contributions",
-        lambda node: replace(node, expressions=tuple((name, _unshrunk(e)) for name, e in node.expressions)),
-    )
+    whole = rewrite(PIPELINES[pipeline](question), "safe_contributions", _whole)
     assert unpaid_noisers(whole) == ("release",)
+
+
+def _whole(node: Map) -> Map:
+    return replace(node, expressions=tuple((name, _unshrunk(e)) for name, e in node.expressions))
 
 
 def _unshrunk(expression: Expression) -> Expression:
@@ -196,4 +198,43 @@ def test_tallies_are_paid_for_at_the_limit_and_not_below_it(pipeline: str) -> No
     _, plan = make_plan(asked, pipeline)
     assert unpaid_noisers(plan) == ()
     cheap = replace(plan, noiser=replace(plan.noiser, max_keys_per_user=2))
+    assert unpaid_noisers(cheap) == ("release",)
+
+
+CHOOSING = replace(QUERY, max_keys_per_user="auto")
+
+
+def two_rows_each(node: Append) -> Node:
+    """The users of one row are in another one too."""
+    return replace(node, sources=(node.sources[0], *node.sources))
+
+
+def by_user_and_key(node: Combine) -> Node:
+    return replace(node, by=(*node.by, "key_1"))
+
+
+BROKEN_CHOICES = {
+    "users in two rows of the histogram": ("users_and_buckets", two_rows_each, "keys_per_user"),
+    "a row for each key of a user": ("users", by_user_and_key, "keys_per_user"),
+    "rows that are there only if somebody is in them": ("histogram_exact", without_filter, "keys_per_user"),
+    "contributions that do not shrink": ("safe_contributions", _whole, "release"),
+    "nobody cut": ("uncut", without_filter, "release"),
+    "a limit above the chosen one": ("clipped", lambda node: replace(node, limit=node.limit + 1), "release"),
+    "no first bounding": ("bounded_few", skip, "selected_keys"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN_CHOICES)
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_a_broken_plan_with_a_chosen_limit_is_seen(pipeline: str, broken: str) -> None:
+    step, change, noiser = BROKEN_CHOICES[broken]
+    _, plan = make_plan(CHOOSING, pipeline, limit=7)
+    assert unpaid_noisers(plan) == ()
+    assert noiser in unpaid_noisers(rewrite(plan, step, change))
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_measures_with_noise_for_another_limit_than_the_chosen_one_are_seen(pipeline: str) -> None:
+    _, plan = make_plan(CHOOSING, pipeline, limit=7)
+    cheap = replace(plan, noiser=replace(plan.noiser, max_keys_per_user=6))
     assert unpaid_noisers(cheap) == ("release",)

@@ -21,6 +21,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.calibrated import CalibratedPart, CalibratedQuery, calibrate
+from plume.pipelines.chosen import with_limit
 from plume.plan.analysis import costs
 from plume.running import explain
 from plume.selection.truncated_geometric import TruncatedGeometric
@@ -103,10 +104,22 @@ def coarse(part: CalibratedPart) -> object:
     return replace(part.noise, scale=part.noise.scale / (1 << part.bits))
 
 
+def chosen(asked: CalibratedQuery, interval: float) -> list[pld.PrivacyLossDistribution]:
+    """The noise on a histogram in which one user is in one row, by one, and by 1,024 in its second column."""
+    if asked.choice is None:
+        return []
+    columns = [(asked.choice.users, 1), (asked.choice.fullness, 1024)]
+    return [
+        pld.from_gaussian_mechanism(float(noise.scale), sensitivity=most, value_discretization_interval=interval)
+        for noise, most in columns
+    ]
+
+
 def recomposed(asked: CalibratedQuery, *, thresholds: bool) -> float:
-    interval, limit = finest(asked), asked.query.max_keys_per_user
+    interval, limit = finest(asked), asked.max_keys_per_user
     parts = [part for strategy in asked.rounds for part in selected(strategy, interval)[: 2 if thresholds else 1]]
     parts += [noised(coarse(part), part.part.absolute, limit, interval) for part in asked.parts]
+    parts += chosen(asked, interval)
     together = reduce(lambda composed, part: composed.compose(part), parts)
     # Thresholds may take all of delta; what dp-accounting cuts off at the ends of its distributions is then a trifle too much.
     return together.get_epsilon_for_delta(BUDGET.delta * (1 + 1e-6))
@@ -116,7 +129,7 @@ def allowance(asked: CalibratedQuery) -> float:
     """What dp-accounting adds by rounding the losses of discrete Laplace noise and of coins up to its grid."""
     rounded = [part.noise for part in asked.parts] + [getattr(strategy, "noise", None) for strategy in asked.rounds]
     discrete = sum(isinstance(noise, DiscreteLaplace) for noise in rounded)
-    return 1e-6 + discrete * asked.query.max_keys_per_user * 1e-4
+    return 1e-6 + discrete * asked.max_keys_per_user * 1e-4
 
 
 def check(strategy: str, noise: str, limit: int, measures: int) -> None:
@@ -188,3 +201,22 @@ def test_explanations_recompute_what_is_found_here(strategy: str, noise: str, li
     assert explained.recomputed.epsilon <= BUDGET.epsilon + allowance(explained.asked)
     assert explained.recomputed.delta == pytest.approx(BUDGET.delta, rel=1e-6)
     assert len(costs(explained.plan)) == len(explained.asked.rounds) + 1
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(
+    "strategy", ["weighted_gaussian", "gaussian_threshold", "two_round_weighted_gaussian", "public keys"]
+)
+def test_plans_that_choose_their_limit_spend_at_most_the_budget_whatever_they_choose(strategy: str, limit: int) -> None:
+    asked = with_limit(calibrate(replace(query(strategy, "gaussian", 1, 2), max_keys_per_user="auto")), limit)
+    found = recomposed(asked, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN)
+    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
+
+
+def test_a_choice_that_is_not_charged_for_would_be_noticed() -> None:
+    """With a tenth of the budget for the histogram, and measures that spend as if there were none."""
+    open_limit = replace(query("weighted_gaussian", "gaussian", 1, 1), max_keys_per_user="auto")
+    asked = calibrate(replace(open_limit, shares={"selection": 9, "m0": 9, "max_keys_per_user": 2}))
+    free = calibrate(open_limit)
+    broken = replace(asked, parts=free.parts, rounds=free.rounds)
+    assert recomposed(broken, thresholds=False) > BUDGET.epsilon * 1.02

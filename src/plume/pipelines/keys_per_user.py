@@ -1,0 +1,114 @@
+"""How many keys users have, noised: a histogram with one row of it for each user, from which a limit may be chosen by anybody.
+
+Its own file because what is chosen is post-processing: the noiser here is all that sees rows. docs/guarantees/auto-limit.md.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plume.errors import PlumeBug
+from plume.noise.entropy import Entropy
+from plume.noise.gaussian import RoundedGaussian
+from plume.privacy.calibration import LIMIT
+from plume.privacy.cost import Cost
+
+Floats = NDArray[np.float64]
+
+BUCKET, USERS, FULLNESS = "bucket", "users", "fullness"
+# What a user counts for whose every row says the most it can.
+FULL = 2**10
+# Four to an octave, from 1 to 2**14: a limit between two of them could gain next to nothing.
+_OCTAVES, _PER_OCTAVE = 14, 4
+OFFERS = tuple(sorted({math.ceil(2 ** (step / _PER_OCTAVE) - 1e-9) for step in range(_OCTAVES * _PER_OCTAVE + 1)}))
+"""The limits that may be chosen, and the most keys of a user in each row of the histogram."""
+EDGES = (1, *(offer + 1 for offer in OFFERS))
+"""Where the rows of the histogram begin and end."""
+# Numbers of users below what noise alone may give are taken for none; that happens to any of them with a chance of 2 % (algorithms 5.2).
+_CHANCE_OF_NOISE = 0.02
+
+
+@dataclass(frozen=True)
+class NoiseKeysPerUser:
+    """Rows of the histogram come in, all of them always, and go out with noise.
+
+    Guarantee: each user is in one row, in which they change the number of users by at most 1 and their fullness by at most 2**10. It is
+    Gaussian differentially private by both together. docs/guarantees/auto-limit.md.
+    """
+
+    users: RoundedGaussian
+    fullness: RoundedGaussian
+    max_keys_per_user: int = 1
+    """Rows play the part of keys, and each user is in one."""
+    reads: tuple[str, ...] = (USERS, FULLNESS)
+    writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
+    chooses_rows: bool = False
+
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """What both columns spend together."""
+        return (Cost(LIMIT, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
+
+    def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
+        """Noise both columns of every row, once."""
+        noised = {name: _integers(batch, name) for name in self.reads}
+        noised[USERS] = noised[USERS] + self.users.sample(batch.num_rows, entropy)
+        noised[FULLNESS] = noised[FULLNESS] + self.fullness.sample(batch.num_rows, entropy)
+        columns = [batch.column(BUCKET), *map(pa.array, noised.values())]
+        return pa.RecordBatch.from_arrays(columns, names=list(self.writes))
+
+
+def _integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
+    values = batch.column(column)
+    if values.type != pa.int64() or values.null_count:
+        raise PlumeBug(f"column {column} of a histogram does not hold 64-bit integers only")
+    integers: NDArray[np.int64] = values.to_numpy(zero_copy_only=True)
+    return integers
+
+
+def buckets() -> pa.Table:
+    """List the rows that the histogram has, whatever the data are."""
+    return pa.table({BUCKET: pa.array(range(len(OFFERS)), pa.int64())})
+
+
+@dataclass(frozen=True)
+class KeysPerUser:
+    """What is known after the noise: how many users have about so many selected keys, and how much they say of the most they could."""
+
+    keys: Floats
+    users: Floats
+    fullness: float
+
+    def lost(self, limit: int, *, kept: int) -> float:
+        """Estimate how many whole contributions a limit cuts away, of users who keep up to `kept` keys and are clipped to the limit."""
+        within = np.sqrt(limit * np.minimum(self.keys, kept))
+        return self.fullness * float(np.sum(self.users * np.where(self.keys > limit, self.keys - within, 0)))
+
+
+def read_keys_per_user(rows: pa.Table, noiser: NoiseKeysPerUser, *, selected: int) -> KeysPerUser:
+    """Make what can be made of a noised histogram: where noise could be all there is, nobody; nobody has more than all selected keys."""
+    found = rows.sort_by(BUCKET)
+    users, fullness = (found.column(name).to_numpy().astype(np.float64) for name in (USERS, FULLNESS))
+    floor = noiser.users.standard_deviation * math.sqrt(2 * math.log(len(OFFERS) / _CHANCE_OF_NOISE))
+    seen = users >= floor
+    middles = np.minimum([(low + high - 1) / 2 for low, high in pairwise(EDGES)], max(selected, 1))
+    pairs = float(np.sum((users * middles)[seen]))
+    said = float(np.sum((fullness * middles)[seen])) / FULL
+    return KeysPerUser(middles[seen], users[seen], min(max(said / pairs, 1 / FULL), 1.0) if pairs > 0 else 1.0)
+
+
+def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, kept: int, largest: int) -> int:
+    """Choose the limit with the smallest estimated error: what it cuts away per selected key, and the noise.
+
+    `noise` is what a limit of 1 costs, over all parts, each relative to the most that one user can change; users keep `kept` times as many
+    keys as the limit before they are clipped.
+    """
+
+    def error(limit: int) -> float:
+        return parts * known.lost(limit, kept=kept * limit) / max(selected, 1) + noise * math.sqrt(limit)
+
+    return min((offer for offer in OFFERS if offer <= max(largest, 1)), key=error)
