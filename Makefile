@@ -7,7 +7,7 @@ WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench bench-measures paper paper-full peers clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench paper paper-full peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
@@ -66,16 +66,16 @@ test-slow: setup
 
 bench: setup
 	$(VENV)/bin/python benchmarks/$(ENGINE)_group_by.py --users $(USERS)
-
-bench-measures: setup
+ifeq ($(ENGINE) $(USERS),duckdb 1e6)
 	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
+endif
 
 # What is finished is kept in build/ and not done again; make clean forgets it.
 FIGURES := $(VENV)/bin/python tests/docs/figures.py
 
 paper: setup
 	@for each in keys_retained error_by_users runtime_by_users error_by_bound configurations; do $(VENV)/bin/python experiments/$$each.py || exit; done
-	@$(VENV)/bin/python experiments/strategies.py $(WORDS)
+	@$(VENV)/bin/python experiments/selection_strategies.py $(WORDS)
 	@if [ -n "$(WORDS)" ]; then $(VENV)/bin/python experiments/words.py $(WORDS); \
 	  else echo "no words: experiments/words_from_git.py makes a file, then make paper WORDS=FILE"; fi
 	@$(FIGURES)

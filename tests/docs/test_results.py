@@ -12,7 +12,7 @@ from docs.figures import RESULTS, copied_anew, marks, table, understood_marks
 from docs.pages import PAGES, README, ROOT
 
 # Which experiment writes a result, where their names differ; peers are not trials of ours.
-WRITTEN_BY = {"strategies_words": "strategies"}
+WRITTEN_BY = {"strategies": "selection_strategies", "strategies_words": "selection_strategies"}
 WRITTEN = sorted(path.stem for path in RESULTS.glob("*.csv") if path.stem != "peers")
 PAPER = {"keys_retained", "error_by_users", "runtime_by_users", "error_by_bound", "words", "configurations"}
 LABELS = ("data", "configuration", "limit", "system", "run")
@@ -83,7 +83,7 @@ def read_runs(path: Path) -> list[dict[str, dict[str, object]]]:
 
 
 def arguments(experiment: str, runs: list[dict[str, dict[str, object]]]) -> list[str]:
-    if experiment in ("words", "strategies"):
+    if experiment in ("words", "selection_strategies"):
         return ["words.parquet"]
     users = dict.fromkeys(str(run["trial"]["data"]).removeprefix("synthetic-") for run in runs)
     systems = dict.fromkeys(str(run["trial"]["system"]) for run in runs if run["trial"]["system"] != "no privacy")
