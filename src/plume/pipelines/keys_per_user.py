@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.errors import PlumeBug
+from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.privacy.calibration import LIMIT
@@ -55,19 +55,11 @@ class NoiseKeysPerUser:
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise both columns of every row, once."""
-        noised = {name: _integers(batch, name) for name in self.reads}
+        noised = {name: exact_integers(batch, name) for name in self.reads}
         noised[USERS] = noised[USERS] + self.users.sample(batch.num_rows, entropy)
         noised[FULLNESS] = noised[FULLNESS] + self.fullness.sample(batch.num_rows, entropy)
         columns = [batch.column(BUCKET), *map(pa.array, noised.values())]
         return pa.RecordBatch.from_arrays(columns, names=list(self.writes))
-
-
-def _integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    values = batch.column(column)
-    if values.type != pa.int64() or values.null_count:
-        raise PlumeBug(f"column {column} of a histogram does not hold 64-bit integers only")
-    integers: NDArray[np.int64] = values.to_numpy(zero_copy_only=True)
-    return integers
 
 
 def buckets() -> pa.Table:

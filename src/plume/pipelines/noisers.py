@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.errors import PlumeBug
 from plume.mechanisms.tally import NoisyTally, tally_of
+from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.pipelines.calibrated import CalibratedPart
 from plume.pipelines.columns import MeasureColumns
@@ -46,7 +46,7 @@ class SelectKeys:
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Keep the rows the strategy keeps, without their weight."""
-        kept = self.strategy.keep(_integers(batch, WEIGHT), entropy)
+        kept = self.strategy.keep(exact_integers(batch, WEIGHT), entropy)
         return batch.select(list(self.keys)).filter(pa.array(kept))
 
 
@@ -94,18 +94,10 @@ def _noised(
     """Noise the integers of a column; of a tally, those that will be asked for."""
     if part.part.leaves:
         return NoisyTally(tally_of(batch.column(column), part.part.leaves), part.noise, entropy)
-    exact = _integers(batch, column)
+    exact = exact_integers(batch, column)
     return _rounded(exact + part.noise.sample(len(exact), entropy), part.bits)
 
 
 def _rounded(fine: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """Leave the plan's finer steps, half up."""
     return (fine + (1 << bits >> 1)) >> bits
-
-
-def _integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
-    values = batch.column(column)
-    if values.type != pa.int64() or values.null_count:
-        raise PlumeBug(f"column {column} of exact states does not hold 64-bit integers only")
-    integers: NDArray[np.int64] = values.to_numpy(zero_copy_only=True)
-    return integers
