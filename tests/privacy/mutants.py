@@ -3,7 +3,6 @@
 A mutant is a function that patches; the audit must turn red on it. Nothing here is in the product.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,6 +25,8 @@ from plume.noise.laplace import DiscreteLaplace
 from plume.pipelines import calibrated, pipeline, steps
 from plume.pipelines.keys_per_user import NoiseKeysPerUser
 from plume.plan.expressions import Clamp, Column, Literal
+from plume.plan.nodes import Clip, KeepFew
+from plume.selection import laplace_threshold as laplace_threshold_module
 from plume.selection.laplace_threshold import LaplaceThreshold
 from plume.selection.truncated_geometric import TruncatedGeometric
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
@@ -98,12 +99,12 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
     def plant(patch: Patch) -> None:
         original = calibrated.calibrate
 
+        def changed(selection: Any) -> Any:
+            return replace(selection, **{name: change(selection) for name, change in changes.items()})
+
         def wrong(asked: plume.Query) -> Any:
             made = original(asked)
-            if made.selection is None:
-                return made
-            fields = {name: change(made.selection) for name, change in changes.items()}
-            return replace(made, selection=replace(made.selection, **fields))
+            return replace(made, rounds=tuple(changed(one) for one in made.rounds))
 
         patch.setattr(pipeline, "calibrate", wrong)
 
@@ -120,26 +121,30 @@ def keep_as_if(kind: type, **changes: Callable[[Any], Any]) -> Callable[[Patch],
     return lambda patch: patch.setattr(kind, "keep", wrong)
 
 
-def keep_all(name: str) -> Callable[[Patch], None]:
-    """Leave one of the two boundings out."""
-    original = steps.keep_few
+def kept(name: str, limit: Callable[[int], int]) -> Callable[[Patch], None]:
+    """Cut users to another limit in one of the two boundings."""
 
-    def wrong(asked: Any, source: Any, *, name: str) -> Any:
-        made = original(asked, source, name=name)
-        return dataclasses.replace(made, limit=10**9) if name == left_out else made
+    def wrong(step: str, source: Any, user: str, order: tuple[str, ...], usual: int) -> KeepFew:
+        return KeepFew(step, source, user, order, limit(usual) if step == name else usual)
 
-    left_out = name
-    return lambda patch: patch.setattr(steps, "keep_few", wrong)
+    return lambda patch: patch.setattr(steps, "KeepFew", wrong)
 
 
-def keep_one_more(patch: Patch) -> None:
-    original = steps.keep_few
+def clipped_to(limit: Callable[[int], int]) -> Callable[[Patch], None]:
+    """Shrink what users above the limit say to another limit."""
 
-    def wrong(asked: Any, source: Any, *, name: str) -> Any:
-        made = original(asked, source, name=name)
-        return dataclasses.replace(made, limit=made.limit + 1)
+    def wrong(step: str, source: Any, user: str, factors: Any, usual: int) -> Clip:
+        return Clip(step, source, user, factors, limit(usual))
 
-    patch.setattr(steps, "keep_few", wrong)
+    return lambda patch: patch.setattr(steps, "Clip", wrong)
+
+
+def all_of_them(limit: int) -> int:
+    return 10**6 * limit
+
+
+def one_more(limit: int) -> int:
+    return limit + 1
 
 
 def count_clipped_at(bound: Callable[[int], int]) -> Callable[[Patch], None]:
@@ -190,10 +195,13 @@ def salt_fixed(patch: Patch) -> None:
 
 
 def float_noise(patch: Patch) -> None:
-    def wrong(self: SumOfTotals, state: Any, noise: Any, entropy: Any) -> pa.Array:
-        uniform = entropy.words(len(state["total"])).astype(np.float64) / 2.0**64 - 0.5
-        drawn = -float(noise.scale) * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))
-        return pa.array((state["total"] + drawn) * float(self.grid))
+    """Noise that is no multiple of anything is added at the very end, in place of nothing."""
+    original = SumOfTotals.noise
+
+    def wrong(self: SumOfTotals, noised: Any) -> Any:
+        uniform = SystemEntropy().words(len(noised["total"])).astype(np.float64) / 2.0**64 - 0.5
+        drawn = -np.sign(uniform) * np.log1p(-2 * np.abs(uniform)) * float(self._grid().unit)
+        return {name: pa.array(np.array(column) + drawn) for name, column in original(self, noised).items()}
 
     patch.setattr(SumOfTotals, "noise", wrong)
 
@@ -214,9 +222,11 @@ def null_values_poison(patch: Patch) -> None:
     """A released sum of a key with nobody's values is not a number."""
     original = SumOfTotals.noise
 
-    def wrong(self: SumOfTotals, state: Any, noise: Any, entropy: Any) -> pa.Array:
-        drawn = np.array(original(self, state, noise, entropy))
-        return pa.array(np.where(state["total"] == 0, np.nan, drawn))
+    def wrong(self: SumOfTotals, noised: Any) -> Any:
+        made = original(self, noised)
+        return {
+            name: pa.array(np.where(noised["total"] == 0, np.nan, np.array(column))) for name, column in made.items()
+        }
 
     patch.setattr(SumOfTotals, "noise", wrong)
 
@@ -233,11 +243,14 @@ def narrower(factor: int) -> Callable[[Any], DiscreteLaplace]:
     return lambda selection: replace(selection.noise, scale=selection.noise.scale / factor)
 
 
-def threshold_of_one_key(_limit: int, scale: Fraction, delta: float) -> int:
-    from plume.selection.laplace_threshold import _exact  # noqa: PLC0415
-
-    ratio = math.exp(-1 / float(scale))
-    return 1 + max(0, int(_exact.ceil(float(scale) * -_exact.log((1 + ratio) * delta))))
+def threshold_of_one_key(patch: Patch) -> None:
+    """The whole delta for each of the keys, of which there are several."""
+    original = laplace_threshold_module._threshold
+    patch.setattr(
+        laplace_threshold_module,
+        "_threshold",
+        lambda noise, max_keys_per_user, delta: original(noise, 1, delta),  # noqa: ARG005
+    )
 
 
 def geometric_of_one_key(limit: int, epsilon: Fraction, delta: float, *, min_users: int) -> Any:
@@ -280,9 +293,11 @@ MUTANTS: dict[str, Mutant] = {
     "Gaussian noise times 0.8": Mutant(sample_scaled(RoundedGaussian, Fraction(8, 10)), GAUSSIAN),
     "Gaussian noise times 0.9": Mutant(sample_scaled(RoundedGaussian, Fraction(9, 10)), GAUSSIAN),
     "no noise at all": Mutant(no_noise(RoundedGaussian), GAUSSIAN),
-    "no second bounding": Mutant(keep_all("safe"), GAUSSIAN),
-    "no first bounding": Mutant(keep_all("bounded"), LAPLACE),
-    "one key more than the limit": Mutant(keep_one_more, GAUSSIAN),
+    "no first bounding": Mutant(kept("bounded", all_of_them), LAPLACE),
+    "no second bounding": Mutant(kept("safe", all_of_them), LAPLACE),
+    "one key more than the limit": Mutant(kept("safe", one_more), LAPLACE),
+    "no clipping": Mutant(clipped_to(all_of_them), GAUSSIAN),
+    "clipped to one key more than the limit": Mutant(clipped_to(one_more), GAUSSIAN),
     "counts without a bound": Mutant(count_clipped_at(lambda bound: 10**6 * bound), LAPLACE),
     "counts with a bound of one more": Mutant(count_clipped_at(lambda bound: bound + 1), LAPLACE),
     "sums without a lower bound": Mutant(sum_clipped(lambda _low: -(2**50), lambda high: high), GAUSSIAN),
@@ -293,9 +308,7 @@ MUTANTS: dict[str, Mutant] = {
     "a threshold of one less": Mutant(keep_as_if(LaplaceThreshold, threshold=lower(1)), LAPLACE),
     "a threshold of three less": Mutant(selection_with(threshold=lower(3)), LAPLACE),
     "a weighted threshold of a half less": Mutant(keep_as_if(WeightedGaussian, threshold=lower(UNIT / 2)), GAUSSIAN),
-    "delta not split over the keys": Mutant(
-        lambda patch: patch.setattr("plume.selection.laplace_threshold._threshold", threshold_of_one_key), LAPLACE
-    ),
+    "delta not split over the keys": Mutant(threshold_of_one_key, LAPLACE),
     "delta doubled": Mutant(doubled_delta, LAPLACE),
     "selection noise lacks the number of keys": Mutant(keep_as_if(LaplaceThreshold, noise=narrower(4)), LAPLACE),
     "every key weighs one unit": Mutant(

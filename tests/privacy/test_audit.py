@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import plume
-from plume.auditing.audit import _findings
+from plume.auditing.audit import findings
+from plume.auditing.made_up import without_conditions
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.errors import UsageError
@@ -37,7 +38,7 @@ BY_DEFAULT = [
 
 def first_red(asked: plume.Query, trials: int) -> str | None:
     """What the audit finds first, if anything; it stops there."""
-    found = _findings(Trial(asked, DuckDB(threads=1), "plume"), trials)
+    found = findings(Trial(without_conditions(asked), DuckDB(threads=1), "plume"), trials)
     return next((finding.test for finding in found if not finding.passed), None)
 
 

@@ -8,6 +8,7 @@ from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
 from plume.auditing.choice import choice, with_fixed_limit
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
+from plume.auditing.made_up import without_conditions
 from plume.auditing.noise import noise
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
@@ -19,7 +20,7 @@ from plume.query import Query
 from plume.version import __version__
 
 _TRIALS = 100_000
-_NOISES = {"discrete Laplace": "laplace", "rounded Gaussian": "gaussian"}
+_NOISES = {"discrete Laplace": "laplace", "rounded Laplace": "laplace", "rounded Gaussian": "gaussian"}
 _LEAST_TRIALS = 4_000
 _MOST_KEYS = 64
 # Where mistakes in the same code are loud: a small bug in a small delta is beyond any number of trials.
@@ -83,11 +84,12 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise UsageError(f"trials is {trials!r}; it must be a whole number of at least {_LEAST_TRIALS}.")
-    trial = Trial(query, engine or DuckDB(), pipeline)
-    return Audit(_described(query), pipeline, tuple(_findings(trial, trials)))
+    trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
+    return Audit(_described(query), pipeline, tuple(findings(trial, trials)))
 
 
-def _findings(trial: Trial, trials: int) -> Iterator[Finding]:
+def findings(trial: Trial, trials: int) -> Iterator[Finding]:
+    """Make one test after another, the cheapest first, for whoever wants to stop at the first that fails."""
     if trial.query.chooses_limit:
         yield from choice(trial, trials)
         trial = with_fixed_limit(trial)
@@ -104,8 +106,8 @@ def _findings(trial: Trial, trials: int) -> Iterator[Finding]:
 
 def _pinned(trial: Trial) -> Query:
     """Ask for the noise that the query gets, since the same query about known keys might get another; and for not too many keys."""
-    kinds = {noise.kind for noise in trial.explain().noise}
-    chosen = _NOISES[kinds.pop()] if len(kinds) == 1 and kinds <= _NOISES.keys() else trial.query.noise
+    kinds = {_NOISES[noise.kind] for noise in trial.explain().noise}
+    chosen = kinds.pop() if len(kinds) == 1 else trial.query.noise
     keys = min(trial.query.selection_limit, _MOST_KEYS)
     return replace(trial.query, noise=chosen, max_keys_per_user=keys)
 

@@ -19,7 +19,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Answered:
-    """Released values by key: for each measure, in the order of the query."""
+    """Released values by key: for each released column, in its order."""
 
     values: dict[str, tuple[float, ...]]
     keys: tuple[str, ...]

@@ -4,13 +4,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from plume.auditing.claims import claims, paid
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
 from plume.explanation import Explanation
-from plume.mechanisms.count import CountRecords
-from plume.mechanisms.sum import SumOfTotals
-from plume.mechanisms.users import CountUsers
+from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import delta_of
 
@@ -20,21 +19,29 @@ _GENEROUS = Budget(epsilon=8, delta=0.05)
 _FEW_KEYS = 3
 _MANY_RECORDS = 2_000
 _EXTREMES = (1e9, -1e9, 1e308, -1e308, math.inf, -math.inf, math.nan, None, 2.0**63, -0.0)
+# A known key without rows, and one with nothing but a user who has no value.
+_EMPTY, _NOTHING = "empty", "nothing"
+_NULLS: list[Row] = [("nobody", _NOTHING, None)]
 _SLACK = 1 + 1e-6
 _ROUNDED_UP = 1.01
-# Of other measures the released value is not the sum of what users add.
-_ADDITIVE = (CountRecords, CountUsers, SumOfTotals)
 
 
 def invariants(trial: Trial) -> list[Finding]:
     """Check all of them, for keys that are chosen and for keys that are known."""
     limit = min(trial.query.selection_limit, _FEW_KEYS)
     chosen = replace(trial, query=with_private(trial.query, budget=_GENEROUS, max_keys_per_user=limit))
-    popular = [f"p{number}" for number in range(4 * limit)]
-    known = replace(chosen, query=with_public(chosen.query, [*popular, "empty", "null"]))
-    base = [row for key in popular for row in crowd(key, _enough_users(chosen))]
-    found = [_claims(trial), *_changes(chosen, base, popular, "chosen"), *_changes(known, base, popular, "known")]
-    return [*found, *_rows(chosen, known, base, popular)]
+    cells = [[f"c{cell:02}k{key:02}" for key in range(4 * limit)] for cell in range(len(_EXTREMES) + 1)]
+    popular = [key for of_cell in cells for key in of_cell]
+    known = replace(chosen, query=with_public(chosen.query, [*popular, _EMPTY, _NOTHING]))
+    enough = _enough_users(chosen)
+    base = [row for key in popular for row in crowd(key, enough)]
+    before = {
+        what: trial.exact(rows) for what, trial, rows in (("chosen", chosen, base), ("known", known, [*base, *_NULLS]))
+    }
+    changed = [
+        _changes(trial, before[what], base, cells, what) for what, trial in (("chosen", chosen), ("known", known))
+    ]
+    return [_claims(trial), *changed, *_complete(before["known"], popular), *_rows(chosen, before["chosen"], base)]
 
 
 def _enough_users(chosen: Trial) -> int:
@@ -58,52 +65,50 @@ def _claims(trial: Trial) -> Finding:
     return Finding(LAYER, "the parts spend no more than the budget", holds, 1)
 
 
-def _changes(trial: Trial, base: list[Row], popular: list[str], what: str) -> list[Finding]:
-    """One user more, with many records of each extreme value in many keys, changes no more than noise pays for."""
-    before, said, worst = trial.exact(base), trial.explain(), 0.0
-    for extreme in _EXTREMES:
-        after = trial.exact([*base, *records("u*", popular, extreme, times=_MANY_RECORDS // len(popular))])
-        worst = max(worst, _excess(said, before, after))
-    only_some = trial.exact([*base, *records("u*", popular[:2], 1.0)])
-    worst = max(worst, _excess(said, before, only_some))
+def _changes(trial: Trial, before: Answered, base: list[Row], cells: list[list[str]], what: str) -> Finding:
+    """One user more, with many records of an extreme value in many keys, changes no more than noise pays for; each extreme in a cell."""
+    more = [
+        row
+        for cell, extreme in enumerate(_EXTREMES)
+        for row in records(f"u{cell}", cells[cell], extreme, times=_MANY_RECORDS // len(cells[cell]))
+    ]
+    more += records("u", cells[-1][:2], 1.0)
+    after, said = trial.exact([*base, *(_NULLS if what == "known" else ()), *more]), trial.explain()
+    worst = max(_excess(said, before, after, keys) for keys in cells) if before.keys == after.keys else math.inf
     test = f"one user changes no more than noise pays for, keys {what}"
-    return [Finding(LAYER, test, worst <= _SLACK, len(_EXTREMES) + 1)]
+    return Finding(LAYER, test, worst <= _SLACK, len(cells))
 
 
-def _excess(said: Explanation, before: Answered, after: Answered) -> float:
-    """By how much the change exceeds what each measure's noise pays for: in L1 of Laplace noise, in L2 of Gaussian noise."""
-    if before.keys != after.keys:
-        return math.inf
-    parts = {part["part"]: part for part in said.facts()["spent"]}
-    worst = 0.0
-    for position, measure in enumerate(said.asked.query.measures):
-        if not isinstance(measure, _ADDITIVE):
-            continue
-        part, noise = parts[measure.name], said.noise[position]
-        changes = [abs(after.values[key][position] - before.values[key][position]) for key in before.keys]
-        if "mu" in part:
-            worst = max(worst, math.hypot(*changes) / (part["mu"] * noise.standard_deviation))
-        else:
-            scale = _laplace_scale(noise.standard_deviation, float(getattr(measure, "grid", 1)))
-            worst = max(worst, math.fsum(changes) / (part["epsilon"] * scale))
+def _excess(said: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
+    """By how much the change exceeds what each part's noise pays for: added up for Laplace noise, in Euclidean norm for Gaussian."""
+    changes: dict[CalibratedPart, list[float]] = {}
+    for claim in claims(said):
+        # Whole numbers are rounded to after the noise, which may have changed them by a half.
+        rounding = 0.5 if claim.part.rounded else 0.0
+        for key in keys:
+            change = abs(after.values[key][claim.position] - before.values[key][claim.position]) / float(claim.step)
+            steps = max(0.0, change - rounding) * float(claim.step / claim.part.unit)
+            changes.setdefault(claim.part, []).append(steps)
+    norms = {part: math.hypot if part.cost.mu else _added_up for part in changes}
+    worst = max((norms[part](*steps) / paid(part) for part, steps in changes.items()), default=0.0)
     return worst if not math.isnan(worst) else math.inf
 
 
-def _laplace_scale(deviation: float, grid: float) -> float:
-    """The scale of discrete Laplace noise of this standard deviation: the variance is 2q / (1 - q)^2, where q = exp(-1 / scale)."""
-    return grid / (2 * math.asinh(grid / (math.sqrt(2) * deviation)))
+def _added_up(*steps: float) -> float:
+    return math.fsum(steps)
 
 
-def _rows(chosen: Trial, known: Trial, base: list[Row], popular: list[str]) -> Iterable[Finding]:
-    """Every known or chosen key has exactly one row, in order, whatever the order of the data."""
-    nulls = [*base, *records("nobody", ["null"], None)]
-    answered = known.exact(nulls)
-    complete = answered.keys == tuple(sorted([*popular, "empty", "null"]))
+def _complete(answered: Answered, popular: list[str]) -> Iterable[Finding]:
+    """Every known key has exactly one row, in order, with numbers in it."""
+    complete = answered.keys == tuple(sorted([*popular, _EMPTY, _NOTHING]))
     yield Finding(LAYER, "every known key has one row, in order", complete, 1)
     finite = all(math.isfinite(value) for values in answered.values.values() for value in values)
     yield Finding(LAYER, "nothing released is infinite or not a number", finite, 1)
-    once, again = chosen.exact(base), chosen.exact(base[::-1])
-    same = once == again and once.keys == tuple(sorted(popular))
+
+
+def _rows(chosen: Trial, once: Answered, base: list[Row]) -> Iterable[Finding]:
+    """Neither the order of rows nor rows of nobody make a difference, and every popular key has one row, in order."""
+    same = once == chosen.exact(base[::-1]) and once.keys == tuple(sorted({key for _, key, _ in base}))
     yield Finding(LAYER, "the order of rows makes no difference", same, 2)
-    nobody = [(None, key, 1.0) for key in popular for _ in range(_MANY_RECORDS)]
+    nobody = [(None, key, 1.0) for key in once.keys[:_FEW_KEYS] for _ in range(_MANY_RECORDS)]
     yield Finding(LAYER, "rows without a user change nothing", chosen.exact([*base, *nobody]) == once, 2)

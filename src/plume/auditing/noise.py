@@ -5,65 +5,62 @@ from dataclasses import replace
 
 import numpy as np
 
+from plume.auditing.claims import Claim, claims
 from plume.auditing.finding import Finding
 from plume.auditing.made_up import Row, with_public
-from plume.auditing.statistics import ALPHA, Floats, Seen, is_rarer_than, scale_is
+from plume.auditing.statistics import ALPHA, Floats, Seen, has_rate
 from plume.auditing.trial import Trial
 
 LAYER = "B"
-_KURTOSES = {"discrete Laplace": 6.2, "rounded Gaussian": 3.1}
-"""Of the fourth powers of noise that is not narrower than its grid; a trifle above the continuous laws' 6 and 3."""
-_BEYOND = {"discrete Laplace": math.exp(-3 * math.sqrt(2)), "rounded Gaussian": math.erfc(3 / math.sqrt(2))}
-"""How much of the law lies beyond three standard deviations."""
-_FINEST = 2.0**-44
-"""Noise on a grid is coarser than this, of its standard deviation; floating-point noise is finer."""
+_PLACES = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4)
+"""How far out noise is counted, on both sides, in standard deviations."""
+_SMALL = 0.25
+"""In steps: noise as small as this may well be nothing throughout."""
 _EMPTY: list[Row] = []
 
 
 def noise(trial: Trial, draws: int) -> list[Finding]:
-    """Check the noise of each measure: its size, its shape, its grid, and that no two draws depend on each other."""
+    """Check the noise of each column that is one part: its law, its steps, and that no two draws depend on each other."""
     known = replace(trial, query=with_public(trial.query, [f"k{number:07}" for number in range(draws)]))
+    said = known.explain()
     first, second = known.release(_EMPTY), known.release(_EMPTY)
-    found = [Finding("D", "two releases never draw the same noise", first.values != second.values, 2)]
-    for position, said in enumerate(known.explain().noise):
-        if said.kind not in _KURTOSES:
-            continue
-        drawn = np.array([values[position] for values in first.values.values()])
-        again = np.array([values[position] for values in second.values.values()])
-        found += _of_measure(drawn, again, said.measure, said.kind, said.standard_deviation)
+    small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in said.asked.parts)
+    found = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
+    for claim in claims(said):
+        drawn, again = (
+            np.array([values[claim.position] for values in one.values.values()]) / float(claim.step)
+            for one in (first, second)
+        )
+        found += _of_column(claim, drawn, again)
     return found
 
 
-def _of_measure(drawn: Floats, again: Floats, measure: str, kind: str, deviation: float) -> list[Finding]:
+def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
     trials = len(drawn)
-    wide = np.abs(drawn) > 3 * deviation
-    tails = is_rarer_than(Seen(int(wide.sum()), trials), _BEYOND[kind] * 1.15 + 10 / trials)
-    unit = _FINEST * 2.0 ** math.floor(math.log2(deviation))
-    on_grid = bool(np.all(np.rint(drawn / unit) * unit == drawn) and _is_coarse(drawn, deviation))
+    on_grid = bool(np.all(np.rint(drawn) == drawn))
     return [
-        Finding(
-            LAYER,
-            f"{measure}: noise has the size it is said to have",
-            scale_is(drawn, deviation, _KURTOSES[kind]),
-            trials,
-        ),
-        Finding(LAYER, f"{measure}: noise has no longer tails than it is said to have", tails, trials),
-        Finding(LAYER, f"{measure}: values lie on a grid", on_grid, trials),
-        Finding("D", f"{measure}: draws do not depend on each other", _independent(drawn, again), trials),
+        Finding(LAYER, f"{claim.column}: noise has the law it is said to have", _follows(claim, drawn), trials),
+        Finding(LAYER, f"{claim.column}: values lie on a grid", on_grid, trials),
+        Finding("D", f"{claim.column}: draws do not depend on each other", _independent(drawn, again), trials),
     ]
 
 
-def _is_coarse(drawn: Floats, deviation: float) -> bool:
-    """Tell whether values repeat, as they must on a grid that is not too fine to be told from none."""
-    grid = np.diff(np.unique(drawn)).min() if len(np.unique(drawn)) > 1 else math.inf
-    return bool(grid > _FINEST * deviation)
+def _follows(claim: Claim, drawn: Floats) -> bool:
+    """Count how many draws lie beyond each place, and hold that against the probability; scale, centre and tails all show there."""
+    steps = sorted({max(1, round(claim.deviation * place)) for place in _PLACES})
+    places = [(sign, step) for sign in (1, -1) for step in steps]
+    return all(
+        has_rate(
+            Seen(int(np.count_nonzero(sign * drawn >= step)), len(drawn)), claim.tail(sign, step), tests=len(places)
+        )
+        for sign, step in places
+    )
 
 
 def _independent(drawn: Floats, again: Floats) -> bool:
-    """Tell whether neighbours in one release, or the same key in two, move together."""
+    """Tell whether neighbours in one release, or the same key in two, move together; where nothing moves, the law has its say."""
     far = math.sqrt(2 * math.log(4 / ALPHA) / len(drawn))
     pairs = [(drawn[:-1], drawn[1:]), (drawn, again)]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = [float(np.corrcoef(one, other)[0, 1]) for one, other in pairs]
+    moving = [(one, other) for one, other in pairs if np.ptp(one) > 0 and np.ptp(other) > 0]
     # Laplace noise is a little further out than Gaussian noise of the same variance.
-    return all(abs(one) <= 1.2 * far for one in found)
+    return all(abs(float(np.corrcoef(one, other)[0, 1])) <= 1.2 * far for one, other in moving)

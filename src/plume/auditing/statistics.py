@@ -4,12 +4,11 @@ Every test here is wrong with a probability of at most `ALPHA` on a build that k
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom, norm
+from scipy.stats import beta, binom
 
 ALPHA = 1e-6
 
@@ -58,15 +57,28 @@ def largest_epsilon_shown(one: Floats, other: Floats, delta: float) -> float:
 
 
 def _best_event(likelier: Floats, rarer: Floats, delta: float) -> tuple[int, float]:
-    limits = [(sign, limit) for sign in (1, -1) for limit in _limits(sign * np.concatenate([likelier, rarer]))]
-    return max(
-        limits,
-        key=lambda event: epsilon_shown(_seen(event[0] * likelier, event[1]), _seen(event[0] * rarer, event[1]), delta),
-    )
+    return max((_best_limit(sign, likelier, rarer, delta) for sign in (1, -1)), key=lambda found: found[0])[1:]
 
 
-def _limits(values: Floats) -> Sequence[float]:
-    return [float(limit) for limit in np.unique(np.quantile(values, np.linspace(0.002, 0.998, 120)))]
+def _best_limit(sign: int, likelier: Floats, rarer: Floats, delta: float) -> tuple[float, int, float]:
+    """Find where an event of one kind shows most, all limits at once; the rates are those of `Seen`."""
+    limits = _limits(sign * np.concatenate([likelier, rarer]))
+    above, below = (_times(sign * sample, limits) for sample in (likelier, rarer))
+    least = np.where(above > 0, beta.ppf(ALPHA / 2, above, len(likelier) - above + 1), 0.0) - delta
+    most = np.where(below < len(rarer), beta.ppf(1 - ALPHA / 2, below + 1, len(rarer) - below), 1.0)
+    shown = np.log(np.maximum(least, np.finfo(float).tiny) / most)
+    best = int(np.argmax(shown))
+    return float(shown[best]), sign, float(limits[best])
+
+
+def _times(values: Floats, limits: Floats) -> NDArray[np.int64]:
+    """Count the values at or above each limit."""
+    return len(values) - np.searchsorted(np.sort(values), limits, side="left")
+
+
+def _limits(values: Floats) -> Floats:
+    limits: Floats = np.unique(np.quantile(values, np.linspace(0.002, 0.998, 120)))
+    return limits
 
 
 def _seen(values: Floats, limit: float) -> Seen:
@@ -78,10 +90,21 @@ def is_rarer_than(seen: Seen, most: float) -> bool:
     return float(binom.sf(seen.times - 1, seen.trials, min(most, 1.0))) >= ALPHA
 
 
-def scale_is(values: Floats, standard_deviation: float, kurtosis: float) -> bool:
-    """Tell whether the mean square and the mean of a sample fit noise around zero of this standard deviation and kurtosis."""
-    far = float(norm.isf(ALPHA / 4))
-    square, trials = values**2, len(values)
-    by = standard_deviation**2 * math.sqrt((kurtosis - 1) / trials)
-    centred = abs(values.mean()) <= far * standard_deviation / math.sqrt(trials)
-    return bool(centred and abs(square.mean() - standard_deviation**2) <= far * by)
+def has_rate(seen: Seen, rate: float, *, tests: int) -> bool:
+    """Tell whether an event of this rate could have been seen so often, neither more nor less; `tests` of it share one ALPHA."""
+    likely = ALPHA / (2 * tests)
+    often, seldom = binom.sf(seen.times - 1, seen.trials, rate), binom.cdf(seen.times, seen.trials, rate)
+    return bool(min(often, seldom) >= likely)
+
+
+def along_the_difference(one: Floats, other: Floats) -> tuple[Floats, Floats]:
+    """Turn samples of several numbers each into samples of one, in which the first halves of the two differ most.
+
+    Second halves have no say in it, so that what is found on the first can be tested on them.
+    """
+    first, second = (sample[: len(sample) // 2] for sample in (one, other))
+    spread = first.var(axis=0) + second.var(axis=0)
+    difference = first.mean(axis=0) - second.mean(axis=0)
+    # What does not vary at all tells all by itself.
+    weights = difference / np.where(spread > 0, spread, np.finfo(float).tiny ** 0.5)
+    return one @ weights, other @ weights

@@ -66,6 +66,14 @@ class Trial:
     def _answered(self, release: Release) -> Answered:
         rows: pa.Table = release.to_arrow()
         keys = tuple(rows.column(self.query.keys[0]).to_pylist())
-        columns = [rows.column(measure.name).to_pylist() for measure in self.query.measures]
-        values = [tuple(map(float, row)) for row in zip(*columns, strict=True)]
+        names = [column for measure in self.query.measures for column in measure.columns]
+        columns = [_numbers(rows.column(name)) for name in names]
+        values = zip(*columns, strict=True)
         return Answered(dict(zip(keys, values, strict=True)), keys)
+
+
+def _numbers(column: pa.ChunkedArray) -> list[float]:
+    """Read released values as numbers; dates and moments are counted from 1970."""
+    whole = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
+    read: list[float] = column.cast(whole.get(column.type, column.type)).cast(pa.float64()).to_pylist()
+    return read

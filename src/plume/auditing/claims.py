@@ -1,0 +1,54 @@
+"""What a query claims about each column that it releases: which noise lies on it, in which steps, and what that noise pays for."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from plume.explanation import Explanation
+from plume.pipelines.calibrated import CalibratedPart
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A released column that is one part of the plan, noise and all."""
+
+    column: str
+    position: int
+    """Which of the released columns it is."""
+    part: CalibratedPart
+
+    @property
+    def step(self) -> Fraction:
+        """What one step of the released numbers is worth."""
+        return Fraction(1) if self.part.part.leaves else self.part.part.unit
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of its noise, in released steps."""
+        return self.part.standard_deviation / float(self.step)
+
+    def tail(self, sign: int, steps: int) -> float:
+        """The probability that noise alone, with this sign, comes to at least so many released steps; there it is rounded half up."""
+        fine = int(self.step / self.part.unit)
+        reached = math.ceil((steps - Fraction(1, 2)) * fine)
+        return self.part.noise.tail(reached + (1 if sign < 0 and fine > 1 else 0))
+
+
+def claims(said: Explanation) -> tuple[Claim, ...]:
+    """List the columns that are one part each; of others, such as a mean, nothing simple can be said."""
+    asked, listed = said.asked, list[Claim]()
+    names = [column for measure in asked.measures for column in measure.mechanism.columns]
+    for measure in asked.measures:
+        parts = {part.name: measure.covered(part) for part in measure.mechanism.parts()}
+        for column, part in measure.mechanism.columns.items():
+            listed += [
+                Claim(column, names.index(column), one)
+                for one in asked.parts
+                if part is not None and one.columns == parts[part]
+            ]
+    return tuple(listed)
+
+
+def paid(part: CalibratedPart) -> float:
+    """What one user may change by what a part spends, in its finest steps: added up for Laplace noise, in Euclidean norm for Gaussian."""
+    return float((part.cost.mu or part.cost.epsilon) * part.noise.scale)
