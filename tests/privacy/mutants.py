@@ -195,27 +195,24 @@ def salt_fixed(patch: Patch) -> None:
 
 
 def float_noise(patch: Patch) -> None:
-    """Noise that is no multiple of anything is added at the very end, in place of nothing."""
+    """Values are as fine as floats are, by a trifle that is drawn with them."""
     original = SumOfTotals.noise
 
     def wrong(self: SumOfTotals, noised: Any) -> Any:
-        uniform = SystemEntropy().words(len(noised["total"])).astype(np.float64) / 2.0**64 - 0.5
-        drawn = -np.sign(uniform) * np.log1p(-2 * np.abs(uniform)) * float(self._grid().unit)
-        return {name: pa.array(np.array(column) + drawn) for name, column in original(self, noised).items()}
+        trifle = SystemEntropy().words(len(noised["total"])).astype(np.float64) / 2.0**94
+        return {name: pa.array(np.array(column) * (1 + trifle)) for name, column in original(self, noised).items()}
 
     patch.setattr(SumOfTotals, "noise", wrong)
 
 
 def unsorted(patch: Patch) -> None:
-    from plume.engines.duckdb import DuckDBSession  # noqa: PLC0415
+    original = execute.Walk.through
 
-    original = DuckDBSession.fetch
-
-    def wrong(self: Any, name: str, order: tuple[str, ...]) -> pa.Table:
-        rows = original(self, name, order)
+    def wrong(self: Any, plan: Any, **settings: Any) -> pa.Table:
+        rows = original(self, plan, **settings)
         return rows.take(pa.array(range(len(rows))[::-1]))
 
-    patch.setattr(DuckDBSession, "fetch", wrong)
+    patch.setattr(execute.Walk, "through", wrong)
 
 
 def null_values_poison(patch: Patch) -> None:
