@@ -138,13 +138,13 @@ def test_no_value_is_finer_than_the_grid_whatever_it_is_noise_around() -> None:
         }
     )
     measure = plume.sum("v", 0, 2.0**52)
-    query = asking(measures=[measure], public_keys=pa.table({"k": rows["k"]}), budget=plume.Budget(1e-9))
+    query = asking(measures=[measure], public_keys=pa.table({"k": rows["k"]}), budget=plume.Budget(1))
     released = plume.run(query, rows).to_arrow()["v_sum"].to_numpy()
     steps = released / float(measure._grid().unit)
     assert np.count_nonzero(np.rint(steps) != steps) == 0
-    # All of float64 is there: values are of any size, so that it is not their size that keeps them on the grid.
+    # Values are of any size, so that it is not their size that keeps them on the grid.
     assert np.abs(released).min() < 2.0**40
-    assert np.abs(released).max() > 2.0**62
+    assert np.abs(released).max() > 2.0**54
 
 
 def test_float_noise_would_be_seen_by_what_it_is_finer_than() -> None:
@@ -178,13 +178,18 @@ def in_pieces(rows: pa.Table, pieces: int) -> pa.Table:
     return pa.concat_tables([rows.slice(start, size) for start in range(0, len(rows), size)])
 
 
+PIECES = (1, 2, 3, 7, 50, 350, 700)
+
+
+@pytest.mark.parametrize("ways", [1, pytest.param(len(PIECES), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])
-def test_no_order_of_rows_and_no_number_of_threads_or_pieces_changes_a_sum(threads: int) -> None:
+def test_no_order_of_rows_and_no_number_of_threads_or_pieces_changes_a_sum(threads: int, ways: int) -> None:
     """Casacuberta, Shoemate, Vadhan and Wagaman 2022: 20 orders in 7 kinds of pieces on 4 numbers of threads are one answer."""
     expected = exact_release(REORDERED, ORDERED, engine=ENGINE)
-    for rows in orders(20):
-        for pieces in (1, 2, 3, 7, 50, 350, 700):
-            assert exact_release(REORDERED, in_pieces(rows, pieces), engine=DuckDB(threads=threads)).equals(expected)
+    for number, rows in enumerate(orders(20)):
+        for way in range(ways):
+            cut = in_pieces(rows, PIECES[(number + way) % len(PIECES)])
+            assert exact_release(REORDERED, cut, engine=DuckDB(threads=threads)).equals(expected)
 
 
 def test_float_sums_of_the_same_rows_would_change() -> None:
