@@ -250,16 +250,6 @@ def threshold_of_one_key(patch: Patch) -> None:
     )
 
 
-def geometric_of_one_key(limit: int, epsilon: Fraction, delta: float, *, min_users: int) -> Any:
-    alone = TruncatedGeometric(1, epsilon, delta, min_users=min_users)
-
-    class OneKey(TruncatedGeometric):
-        def keep(self, weights: Any, entropy: Any) -> Any:
-            return alone.keep(weights, entropy)
-
-    return OneKey(limit, epsilon, delta, min_users=min_users)
-
-
 def raw_histogram(patch: Patch) -> None:
     """The limit is chosen by exact numbers of users."""
     patch.setattr(NoiseKeysPerUser, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
@@ -313,8 +303,7 @@ MUTANTS: dict[str, Mutant] = {
         GAUSSIAN,
     ),
     "an exact coin for one key instead of several": Mutant(
-        lambda patch: patch.setattr(calibrated, "TruncatedGeometric", geometric_of_one_key),
-        GEOMETRIC,
+        keep_as_if(TruncatedGeometric, max_keys_per_user=lambda _: 1), GEOMETRIC
     ),
     "one draw for all keys": Mutant(one_draw_for_all(RoundedGaussian), GAUSSIAN),
     "a seed used twice": Mutant(seed_reused, GAUSSIAN),
