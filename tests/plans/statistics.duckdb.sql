@@ -200,22 +200,20 @@ SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "mea
 FROM "missing_keys";
 
 -- aggregates
-SELECT "key_1",
-       sum("measure_1_values") AS "measure_1_values",
-       sum("measure_1_total") AS "measure_1_total",
-       sum("measure_1_squares") AS "measure_1_squares",
-       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 1) AS "measure_2_leaves",
-       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 2) AS "measure_3_leaves",
-       sum("measure_4_total_1") AS "measure_4_total_1",
-       sum("measure_4_total_2") AS "measure_4_total_2",
-       max("selected") AS "selected"
-FROM (SELECT "key_1", tally, leaf, sum(leaf_weight) AS leaf_weight, sum("measure_1_values") AS "measure_1_values", sum("measure_1_total") AS "measure_1_total", sum("measure_1_squares") AS "measure_1_squares", sum("measure_4_total_1") AS "measure_4_total_1", sum("measure_4_total_2") AS "measure_4_total_2", max("selected") AS "selected"
-      FROM (SELECT *
-      FROM (SELECT "key_1", 0 AS tally, 0 AS leaf, CAST(0 AS BIGINT) AS leaf_weight, "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2", "selected" FROM "with_missing_keys"
-            UNION ALL SELECT "key_1", 1 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_2_leaves") AS found FROM "with_missing_keys")
-            UNION ALL SELECT "key_1", 2 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_3_leaves") AS found FROM "with_missing_keys")))
-      GROUP BY "key_1", tally, leaf)
-GROUP BY "key_1";
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM (SELECT "key_1", sum("measure_1_values") AS "measure_1_values", sum("measure_1_total") AS "measure_1_total", sum("measure_1_squares") AS "measure_1_squares", sum("measure_4_total_1") AS "measure_4_total_1", sum("measure_4_total_2") AS "measure_4_total_2", max("selected") AS "selected"
+      FROM (SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2", "selected" FROM "with_missing_keys")
+      GROUP BY "key_1")
+LEFT JOIN (SELECT "key_1", list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) AS "measure_2_leaves"
+      FROM (SELECT "key_1", found.leaf AS leaf, sum(found.weight) AS leaf_weight
+            FROM (SELECT "key_1", unnest("measure_2_leaves") AS found FROM "with_missing_keys")
+            GROUP BY "key_1", found.leaf)
+      GROUP BY "key_1") USING ("key_1")
+LEFT JOIN (SELECT "key_1", list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) AS "measure_3_leaves"
+      FROM (SELECT "key_1", found.leaf AS leaf, sum(found.weight) AS leaf_weight
+            FROM (SELECT "key_1", unnest("measure_3_leaves") AS found FROM "with_missing_keys")
+            GROUP BY "key_1", found.leaf)
+      GROUP BY "key_1") USING ("key_1");
 
 -- exact
 SELECT "key_1" AS "key_1",
