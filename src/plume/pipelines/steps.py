@@ -46,6 +46,8 @@ SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
 KEY_ORDER = "key_order"
 SELECTED = "selected"
+# Adding up more numbers than this for all keys takes longer than reading the rows of selected keys again. Measured in docs/performance.md.
+_MOST_CARRIED = 3
 
 Named = tuple[tuple[str, Expression], ...]
 
@@ -86,17 +88,18 @@ def _raw(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
 def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
     within = Compare(Column(KEYS_OF_USER), Comparator.AT_MOST, Literal(asked.max_keys_per_user))
-    return Map(name, source, _as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
+    return Map(name, source, as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
     order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
     above = Compare(Column(KEYS_OF_USER), Comparator.GREATER, Literal(asked.max_keys_per_user))
-    return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=above)
+    return Map(name, source, (*as_they_are(source), (KEY_ORDER, order)), where=above)
 
 
-def _as_they_are(source: Node) -> Named:
+def as_they_are(source: Node) -> Named:
+    """Every column of a step."""
     return tuple((column, Column(column)) for column in source.columns)
 
 
@@ -117,7 +120,7 @@ def safe_contributions(asked: CalibratedQuery, above_limit: Node) -> Map:
 def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
     """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
     few = keep_few(asked, above_limit(asked, source, name=f"{name}_above_limit"), name=f"{name}_few")
-    cut = Map(f"{name}_cut", few, _as_they_are(source))
+    cut = Map(f"{name}_cut", few, as_they_are(source))
     return Append(name, (uncut(asked, source, name=f"{name}_uncut"), cut))
 
 
@@ -179,19 +182,10 @@ def sizes(asked: CalibratedQuery) -> tuple[tuple[Expression, ...], tuple[int, ..
     return tuple(expression for expression, _ in listed), tuple(most for _, most in listed)
 
 
-def contributed_numbers(asked: CalibratedQuery) -> Named:
-    """Of what a row says to the measures, the plain integers."""
-    return tuple(pair for pair in contributions(asked) if pair[0] not in tallies(asked))
-
-
-def contributed_tallies(asked: CalibratedQuery) -> Named:
-    """Of what a row says to the measures, the tallies."""
-    return tuple(pair for pair in contributions(asked) if pair[0] in tallies(asked))
-
-
-def no_numbers(asked: CalibratedQuery) -> Named:
-    """What a row says to the measures whose contribution counts elsewhere."""
-    return tuple((name, Literal(0)) for name, _ in contributed_numbers(asked))
+def carried(asked: CalibratedQuery) -> Named:
+    """What a row says to the measures, if that is little enough to be added up for all keys before it is known which are selected."""
+    said = contributions(asked)
+    return said if len(said) <= _MOST_CARRIED and not tallies(asked) else ()
 
 
 def tallies(asked: CalibratedQuery) -> frozenset[str]:
