@@ -10,21 +10,21 @@ from privacy.mutants import MUTANTS, unchecked
 from privacy.test_audit import FEW, MANY, SHAPES, first_red
 
 
-def test_a_query_is_audited_on_spark(session: Any) -> None:
-    report = plume.audit(SHAPES["public"], engine=Spark(session), trials=FEW)
+def test_a_query_is_audited_on_spark(classic: Any) -> None:
+    report = plume.audit(SHAPES["public"], engine=Spark(classic), trials=FEW)
     assert report.passed, report
     assert {finding.layer for finding in report.findings} == {"A", "B", "C", "D"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
-def test_the_real_build_is_green_on_spark(session: Any, shape: str) -> None:
-    assert first_red(SHAPES[shape], FEW, Spark(session)) is None
+def test_the_real_build_is_green_on_spark(classic: Any, shape: str) -> None:
+    assert first_red(SHAPES[shape], FEW, Spark(classic)) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_planted_bug_is_caught_on_spark(session: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_caught_on_spark(classic: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked(monkeypatch)
     MUTANTS[name].plant(monkeypatch)
-    assert first_red(MUTANTS[name].query, MANY, Spark(session)) is not None
+    assert first_red(MUTANTS[name].query, MANY, Spark(classic)) is not None
