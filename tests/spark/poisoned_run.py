@@ -83,7 +83,6 @@ MANY: dict[str, str] = FEW | {
     "a struct as user": "SELECT struct(coalesce(c, u) AS a) AS u, k, v FROM t",
     "bytes as user": "SELECT CAST(coalesce(c, u) AS BINARY) AS u, k, v FROM t",
     "a column nobody asks for": "SELECT u, k, v, CAST(coalesce(c, '1') AS INT) AS more FROM t",
-    "a name": f"SELECT u, k, v, 1 AS `{CANARY}` FROM t",
     "a very long key": _of("repeat(coalesce(c, k), if(c IS NULL, 1, 100000))"),
     "a very long user": "SELECT repeat(coalesce(c, u), if(c IS NULL, 1, 100000)) AS u, k, v FROM t",
     "an array that is too large": _of("size(sequence(1, CAST(coalesce(n, 1) AS BIGINT)))"),
