@@ -29,9 +29,11 @@ from plume.plan.nodes import Lookup
 from plume.plan.types import Kind, Schema
 
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
-# large ones, which would be cut into too many. Measured in docs/performance.md; it changes time only.
-_OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_SMALL_FILES = "256MB", "64MB"
-_SMALL_FILES_BYTES = 2**27
+# large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Measured in
+# docs/performance.md; it changes time only.
+_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "4GB"
+_SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
+_PACKED = "packed"
 # Lists may have thousands of entries in each row.
 _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
@@ -68,9 +70,10 @@ class DuckDB:
                 if any(table.stated for table in tables.values()):
                     # It computes what two expressions share outside of their TRY, where it may fail.
                     _set(connection, "disabled_optimizers", "'common_subexpressions'")
-                _set(connection, "operator_memory_limit", constant(_operator_memory(paths), DUCKDB))
+                size = sum(path.stat().st_size for path in paths)
+                _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
                 _lock(connection, paths, spill)
-                yield session
+                yield PackingSession(connection, spill / _PACKED) if size >= _LARGE_FILES_BYTES else session
         finally:
             shutil.rmtree(spill, ignore_errors=True)
 
@@ -95,9 +98,11 @@ class DuckDB:
             _set(connection, name, constant(value, DUCKDB))
 
 
-def _operator_memory(paths: list[Path]) -> str:
-    small = paths and sum(path.stat().st_size for path in paths) < _SMALL_FILES_BYTES
-    return _OPERATOR_MEMORY_FOR_SMALL_FILES if small else _OPERATOR_MEMORY
+def _operator_memory(size: int) -> str:
+    """Choose by the size of the files; that of tables in memory is not known, and 0 here."""
+    if size >= _LARGE_FILES_BYTES:
+        return _OPERATOR_MEMORY_FOR_LARGE_FILES
+    return _OPERATOR_MEMORY_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _OPERATOR_MEMORY
 
 
 def _private_folder(where: str | Path | None) -> Path:
@@ -194,7 +199,7 @@ class DuckDBSession:
         self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
 
     def _execute(self, name: str, statement: str) -> None:
-        withheld(name, lambda: self._connection.execute(statement))
+        _execute(self._connection, name, statement)
 
     def _batches(self, source: str) -> Iterator[pa.RecordBatch]:
         relation = self._connection.table(source)
@@ -203,6 +208,24 @@ class DuckDBSession:
         # Never no batch at all, so that the columns of an empty step come through.
         yield pa.RecordBatch.from_pylist([], schema=reader.schema)
         yield from reader
+
+
+class PackingSession(DuckDBSession):
+    """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        super().__init__(connection)
+        self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once, for the several steps that read it."""
+        packed = f"{_PACKED}.main.{identifier(name, DUCKDB)}"
+        self._execute(name, f"CREATE TABLE {packed} AS\n{select}")
+        self.define(name, f"SELECT * FROM {packed}")
+
+
+def _execute(connection: duckdb.DuckDBPyConnection, name: str, statement: str) -> None:
+    withheld(name, lambda: connection.execute(statement))
 
 
 def _typed(column: str, types: Schema) -> str:
