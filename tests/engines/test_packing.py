@@ -28,7 +28,9 @@ QUERY = plume.Query(
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """People of whom some have more keys than the limit and some many records of one key."""
-    rows = [(user, f"w{(user * step) % 7}", step % 3, float(step % 10)) for user in range(120) for step in range(user % 13)]
+    rows = [
+        (user, f"w{(user * step) % 7}", step % 3, float(step % 10)) for user in range(120) for step in range(user % 13)
+    ]
     columns = dict(zip(("user", "word", "number", "value"), map(list, zip(*rows, strict=True)), strict=True))
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     return tmp_path / "rows.parquet"
