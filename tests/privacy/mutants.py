@@ -261,7 +261,7 @@ def choice_before_noise(patch: Patch) -> None:
 
     def wrong(asked: Any, plan: Any, walk: Any, session: Any) -> int:
         original(asked, plan, walk, session)
-        exact = session.fetch("histogram_exact", ("bucket",))
+        exact = session.fetch("keys_per_user_exact", ("bucket",))
         return running.chosen_limit(asked, exact, selected=session.fetch("selected_keys", asked.keys).num_rows)
 
     patch.setattr(running, "_choose", wrong)

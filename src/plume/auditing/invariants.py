@@ -33,7 +33,7 @@ def invariants(trial: Trial) -> list[Finding]:
     popular = [f"p{number}" for number in range(4 * limit)]
     known = replace(chosen, query=with_public(chosen.query, [*popular, "empty", "null"]))
     base = [row for key in popular for row in crowd(key, _enough_users(chosen))]
-    found = [_claims(trial), *_changes(chosen, base, popular, "chosen"), *_changes(known, base, popular, "known")]
+    found = [claims(trial), *_changes(chosen, base, popular, "chosen"), *_changes(known, base, popular, "known")]
     return [*found, *_rows(chosen, known, base, popular)]
 
 
@@ -44,7 +44,7 @@ def _enough_users(chosen: Trial) -> int:
     return 2 + math.ceil(certain) + chosen.query.min_users
 
 
-def _claims(trial: Trial) -> Finding:
+def claims(trial: Trial) -> Finding:
     """What the parts say they spend must compose to the budget, by the simplest formulas there are."""
     budget, parts = trial.query.budget, trial.explain().facts()["spent"]
     epsilon = math.fsum(part.get("epsilon", 0) for part in parts)

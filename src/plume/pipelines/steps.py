@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+from plume.mechanisms.open_bound import open_bounds
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
@@ -46,6 +47,8 @@ SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
 KEY_ORDER = "key_order"
 SELECTED = "selected"
+# One part in so many.
+_OFTEN_FULL = 4
 
 Named = tuple[tuple[str, Expression], ...]
 
@@ -175,8 +178,17 @@ def _size(measure: MeasureColumns) -> Size:
 
 def sizes(asked: CalibratedQuery) -> tuple[tuple[Expression, ...], tuple[int, ...]]:
     """What rows say to the measures, in one number or several each, and the most that each of them can be."""
-    listed = [(expression, math.isqrt(size.squared)) for size in map(_size, asked.measures) for expression in size.of]
+    listed = [pair for measure in asked.measures for pair in _sizes(measure)]
     return tuple(expression for expression, _ in listed), tuple(most for _, most in listed)
+
+
+def _sizes(measure: MeasureColumns) -> list[tuple[Expression, int]]:
+    bounds = open_bounds([measure.mechanism]).values()
+    if any(bound.clips for _, bound in bounds):
+        # Where the bound is not known yet, rows are taken to be as full as they often are of a bound that is well chosen.
+        return [(Literal(1), _OFTEN_FULL)]
+    size = _size(measure)
+    return [(expression, math.isqrt(size.squared)) for expression in size.of]
 
 
 def contributed_numbers(asked: CalibratedQuery) -> Named:

@@ -188,6 +188,16 @@ def _(expression: e.Times, target: Target) -> str:
 
 
 @print_expression.register
+def _(expression: e.Coarser, target: Target) -> str:
+    return f"({print_expression(expression.of, target)} {_divide(target)} {1 << expression.bits})"
+
+
+@print_expression.register
+def _(expression: e.Absolute, target: Target) -> str:
+    return f"abs({print_expression(expression.of, target)})"
+
+
+@print_expression.register
 def _(expression: e.Shrink, target: Target) -> str:
     if not isinstance(expression.of, e.Tally):
         return _print_shrunk(print_expression(expression.of, target), expression, target)

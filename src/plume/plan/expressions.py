@@ -140,6 +140,21 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Coarser:
+    """An integer in steps 2**bits as large; cut toward zero."""
+
+    of: "Expression"
+    bits: int
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """An integer without its sign."""
+
+    of: "Expression"
+
+
+@dataclass(frozen=True)
 class Shrink:
     """An integer, or each weight of a tally, times a factor that a Clip found, a fraction of 2**30; cut toward zero."""
 
@@ -258,6 +273,8 @@ Expression = (
     | NoTally
     | Clamp
     | Times
+    | Coarser
+    | Absolute
     | Shrink
     | Fullness
     | Integer
