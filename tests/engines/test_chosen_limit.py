@@ -19,7 +19,7 @@ from reference import pipelines as reference
 from reference.pipelines import Key, Record, System
 from strategies import KEYS, Asked, records, table
 
-SELECTION_LIMIT, FULL, LIMIT = 64, 1024, "max_keys_per_user"
+FULL, LIMIT = 1024, "max_keys_per_user"
 # Where rows of the histogram begin: one to 2**14 keys, four to an octave, whole numbers only, and each of them once.
 STARTS = [1, *sorted({math.ceil(2 ** (step / 4) - 1e-9) + 1 for step in range(56)})]
 
@@ -35,7 +35,7 @@ def system(case: Asked) -> System:
     rounds = calibrate(case.query).rounds
     weighted = case.query.selection != "gaussian_threshold"
     return System(
-        limit=SELECTION_LIMIT,
+        limit=case.query.selection_limit,
         salt=SALT,
         measures=case.measures,
         retain_key=retaining_by(rounds[0]) if rounds else lambda weight: False,  # noqa: ARG005

@@ -84,7 +84,13 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
 ) -> None:
     before, after = (
         exact_step(
-            AUTO, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}, chosen={LIMIT: limit}
+            AUTO,
+            t,
+            "exact",
+            engine=engine,
+            pipeline=pipeline,
+            prescribed={"selected_keys": SELECTED},
+            chosen={LIMIT: limit},
         )
         for t in (WITHOUT, EVERYBODY)
     )
@@ -98,7 +104,15 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
 def test_a_limit_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: str) -> None:
     """The test of the test above."""
     before, after = (
-        exact_step(AUTO, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}, chosen={LIMIT: 3})
+        exact_step(
+            AUTO,
+            t,
+            "exact",
+            engine=engine,
+            pipeline=pipeline,
+            prescribed={"selected_keys": SELECTED},
+            chosen={LIMIT: 3},
+        )
         for t in (WITHOUT, EVERYBODY)
     )
     part = calibrate_chosen(AUTO, {LIMIT: 2}).parts[0]

@@ -94,7 +94,7 @@ def choose(asked: CalibratedQuery, choice: Choice, rows: pa.Table, *, selected: 
     measure = asked.measures[choice.measure]
     (part,) = (part for part in asked.parts_of(measure) if part.part.name == choice.bound.part)
     mean = part.mean_noise * float(part.unit) / until_chosen(None)
-    return choose_bound(rows, choice, selected=selected, noise=mean)
+    return choose_bound(rows, choice, selected=selected, noise=mean, kept=CAP)
 
 
 def _choose_limit(asked: CalibratedQuery, choice: NoiseKeysPerUser, rows: pa.Table, *, selected: int) -> int:

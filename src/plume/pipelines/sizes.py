@@ -3,19 +3,27 @@
 Its own file because what is chosen is post-processing: the noiser here is all that sees rows. docs/guarantees/auto-bounds.md.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from plume.mechanisms.open_bound import OpenBound
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
-from plume.pipelines.offers import BUCKET, most_of_noise
+from plume.pipelines.offers import BUCKET
 from plume.privacy.cost import Cost
 
+Floats = NDArray[np.float64]
+
 PAIRS = "pairs"
+# Up to four octaves are looked at together; any of them is taken to be more than noise by mistake with a chance of 1 in 10,000.
+_WIDTHS, _CHANCE_OF_NOISE = (1, 2, 4, 8), 1e-4
+# In standard deviations of noise.
+_SURELY = 3
 
 
 @dataclass(frozen=True)
@@ -54,20 +62,27 @@ class NoiseSizes:
         return pa.RecordBatch.from_arrays([batch.column(BUCKET), pa.array(noised)], names=list(self.writes))
 
 
-def choose_bound(rows: pa.Table, noiser: NoiseSizes, *, selected: int, noise: float) -> float:
-    """Choose the bound with the smallest estimated error: what it cuts away per selected key, and the noise.
+def choose_bound(rows: pa.Table, noiser: NoiseSizes, *, selected: int, noise: float, kept: int) -> float:
+    """Choose the smallest bound beyond which there are so few pairs that a larger one would cost more than it saves (algorithms 5.1).
 
-    `noise` is what a bound of 1 costs. Rows that noise alone could have made are taken to be empty, all but the fullest: something must be
-    there to choose by.
+    `noise` is what a bound of 1 costs in each selected key. Users above the limit keep up to `kept` times as many keys as were looked at;
+    how much of what is beyond a bound is theirs is not known, so all of it counts as much as lies in the middle, by the root. What noise
+    may have made does not count. Bounds below the fullest row are not chosen.
     """
     pairs = rows.sort_by(BUCKET).column(PAIRS).to_numpy().astype(np.float64)
-    offers = np.array(noiser.bound.offers)
-    seen = (pairs >= most_of_noise(noiser.pairs, noiser.rows)) | (pairs == pairs.max())
-    # Of whole numbers the smallest in a row is one above the offer before; of others it is as good as that offer.
-    whole = noiser.bound.unit == 1
-    least = np.concatenate(([0.0], offers[:-1])) + whole
-    sizes = (least + offers) / 2
-    counted = np.where(seen, np.maximum(pairs, 0), 0)
-    errors = [float(np.sum(counted * np.maximum(sizes - o, 0))) / max(selected, 1) + noise * o for o in offers]
-    best = noiser.bound.offers[int(np.argmin(errors))]
-    return int(best) if whole else best
+    last = _last_seen(pairs, noiser.pairs)
+    beyond = np.cumsum(pairs[last::-1])[::-1] - pairs[: last + 1]
+    doubt = _SURELY * noiser.pairs.standard_deviation * np.sqrt(np.arange(last, -1, -1))
+    few = beyond <= np.maximum(noise * selected / math.sqrt(kept), doubt)
+    best = noiser.bound.offers[int(np.argmax(few & (np.arange(last + 1) >= np.argmax(pairs))))]
+    return int(best) if noiser.bound.unit == 1 else best
+
+
+def _last_seen(pairs: Floats, noise: RoundedGaussian) -> int:
+    """Find the last row in which, alone or with a few before it, there is more than noise makes; or else the fullest."""
+    last = int(np.argmax(pairs))
+    for width in _WIDTHS:
+        sums = np.convolve(pairs, np.ones(width), "valid")
+        floor = noise.standard_deviation * math.sqrt(2 * width * math.log(len(_WIDTHS) * len(pairs) / _CHANCE_OF_NOISE))
+        last = max(last, *(np.flatnonzero(sums >= floor) + width - 1))
+    return last
