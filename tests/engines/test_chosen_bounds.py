@@ -1,7 +1,6 @@
 """With bounds left open, before noise: the histograms of sizes, and all that follows from any bounds, equal the plain-Python reference."""
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,16 +18,17 @@ from reference import measures, pipelines
 from reference.pipelines import Record
 from strategies import KEYS, Asked, table
 
+COUNT = plume.count("auto", where="value IS NOT NULL")
 OPEN = (
     plume.sum("value", 0, "auto", name="above"),
     plume.sum("value", "auto", "auto", name="around"),
-    plume.count("auto", where="value IS NOT NULL"),
+    COUNT,
     plume.mean("value", 0, "auto", name="mean_above"),
     plume.mean("value", "auto", "auto", name="mean_around", where="day = 1"),
 )
 WHATS = ["above: high_total", "around: high_total", "count: max_per_key", "mean_above: high", "mean_around: high"]
 CHOSEN = [(1.5, 2.0**-10, 1, 3.0, 96.0), (24.0, 2.0**40, 2, 2.0**-9, 1.0), (2.0**20, 6.0, 3, 48.0, 2.0**12)]
-OFFERS = sorted([factor * 2.0**octave for octave in range(-10, 40) for factor in (1, 1.5)]) + [2.0**40]
+OFFERS = [*(factor * 2.0**octave for octave in range(-10, 40) for factor in (1, 1.5)), 2.0**40]
 COUNTS = sorted({int(factor * 2**octave) for octave in range(20) for factor in (1, 1.5) if octave or factor == 1})
 COUNTS.append(2**20)
 
@@ -55,25 +55,27 @@ def opened(case: Asked, numbers: tuple[float, ...], limit: int) -> Asked:
     return choosing(replace(case, measures=bounded(*numbers)), measures=OPEN, max_keys_per_user=limit)
 
 
-SIZES: list[Callable[[list[Record]], float | None]] = [
-    lambda of_key: bounded(*CHOSEN[0])[0].combine_raw(of_key),
-    lambda of_key: abs(bounded(*CHOSEN[0])[1].combine_raw(of_key) or 0),
-    lambda of_key: sum(map(present, of_key)),
-    lambda of_key: bounded(*CHOSEN[0])[3].own(bounded(*CHOSEN[0])[3].combine_raw(of_key)),
-    lambda of_key: abs(bounded(*CHOSEN[0])[4].own(bounded(*CHOSEN[0])[4].combine_raw(of_key)) or 0),
-]
+def size_of(of_key: list[Record], number: int) -> int:
+    """How large a row is for a measure, in steps; rows without values are as small as can be."""
+    measure = bounded(*CHOSEN[0])[number]
+    state = measure.combine_raw(of_key)
+    size = (measure.own(state) if isinstance(measure, measures.OpenMean) else state) or 0
+    return abs(size) if WHATS[number].split(":")[0].endswith("around") else size
 
 
 def histogram(case: Asked, rows: list[Record], number: int) -> dict[int, int]:
-    """For each offer, how many rows of users, in the first keys of each, are larger than the offer before and no larger than it."""
-    offers = COUNTS if number == 2 else [int(offer * 2**22) for offer in OFFERS]  # noqa: PLR2004 - the count
+    """For each offer, how many rows of users, in the first keys of each, are larger than the offer before and no larger than it.
+
+    Engines compare floating-point numbers, for which 2**53 + 1 is no other number than 2**53.
+    """
+    offers = COUNTS if number == OPEN.index(COUNT) else [int(offer * 2**22) for offer in OFFERS]
     found = Counter(dict.fromkeys(range(len(offers)), 0))
     selected = selected_by(case, rows)
     for heap in pipelines.contribution_bound(system(case), [row for row in rows if row.key in selected]):
         for _, of_key in heap.top():
-            size = SIZES[number](of_key)
-            if size is not None and size >= 1:
-                found[min(sum(offer < size for offer in offers), len(offers) - 1)] += 1
+            size = size_of(of_key, number)
+            if size >= 1:
+                found[min(sum(float(offer + 1) <= float(size) for offer in offers), len(offers) - 1)] += 1
     return dict(found)
 
 
@@ -92,8 +94,8 @@ def test_histograms_of_sizes_equal_the_reference(engine: Engine, pipeline: str, 
         assert {row["bucket"]: row["pairs"] for row in exact.to_pylist()} == expected
         crowded["tables"] += sum(pairs > 0 for pairs in expected.values()) > 1
 
-    on_random_tables(engine, 24 if isinstance(engine, DuckDB) else 10, look)
-    assert crowded["tables"] >= (3 if isinstance(engine, DuckDB) else 1)
+    on_random_tables(engine, 12 if isinstance(engine, DuckDB) else 10, look)
+    assert crowded["tables"] >= (2 if isinstance(engine, DuckDB) else 1)
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
@@ -108,7 +110,7 @@ def test_whatever_bounds_are_chosen_the_rest_equals_the_reference(
         exact = exact_step(asked.query, table(listed), "exact", engine=engine, pipeline=pipeline, chosen=chosen)
         assert states(exact, asked) == expected_states(asked, answer)
 
-    on_random_tables(engine, 40 if isinstance(engine, DuckDB) else 10, look)
+    on_random_tables(engine, 20 if isinstance(engine, DuckDB) else 10, look)
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])

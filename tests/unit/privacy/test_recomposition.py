@@ -106,7 +106,7 @@ def coarse(part: CalibratedPart) -> object:
 
 
 def chosen(asked: CalibratedQuery, interval: float) -> list[pld.PrivacyLossDistribution]:
-    """The noise on histograms: of users, in which one is in one row, by one, and by 1,024 in its second column; of as many rows as count."""
+    """The noise on histograms: of users, one in one row, by one, and by 1,024 in its second column; of rows, as many as keys count."""
     columns = []
     for choice in asked.choices:
         if isinstance(choice, NoiseKeysPerUser):
