@@ -20,8 +20,8 @@ from plume.privacy.cost import Cost
 Floats = NDArray[np.float64]
 
 PAIRS = "pairs"
-# Up to four octaves are looked at together; any of them is taken to be more than noise by mistake with a chance of 1 in 10,000.
-_WIDTHS, _CHANCE_OF_NOISE = (1, 2, 4, 8), 1e-4
+# Up to two octaves are looked at together; any of them is taken to be more than noise by mistake with a chance of 1 in 10,000.
+_WIDTHS, _CHANCE_OF_NOISE = (1, 2, 4), 1e-4
 # In standard deviations of noise.
 _SURELY = 3
 
@@ -84,5 +84,5 @@ def _last_seen(pairs: Floats, noise: RoundedGaussian) -> int:
     for width in _WIDTHS:
         sums = np.convolve(pairs, np.ones(width), "valid")
         floor = noise.standard_deviation * math.sqrt(2 * width * math.log(len(_WIDTHS) * len(pairs) / _CHANCE_OF_NOISE))
-        last = max(last, *(np.flatnonzero(sums >= floor) + width - 1))
+        last = max([last, *(np.flatnonzero(sums >= floor) + width - 1)])
     return last

@@ -34,7 +34,7 @@ WARNING = (
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
-_MARK = "NOT-PRIVATE"
+_MARK, _WORDS = "NOT-PRIVATE", "NOT PRIVATE"
 _ALL_ROWS = 10**6
 
 
@@ -73,8 +73,8 @@ class NotPrivateTuning:
         return tuple(tried for tried in self.tried if tried.recommended)
 
     def to_arrow(self) -> pa.Table:
-        """Give one row for everything tried."""
-        return pa.Table.from_pylist([asdict(tried) for tried in self.tried])
+        """Give one row for everything tried, each with the words NOT PRIVATE, which rows keep wherever they are copied."""
+        return pa.Table.from_pylist([{"warning": _WORDS} | asdict(tried) for tried in self.tried])
 
     def record(self) -> dict[str, Any]:
         """Give everything as plain values."""
