@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.engines.duckdb import DuckDB, DuckDBSession, _set
+from plume.engines.duckdb import DuckDB, _set
+from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.duckdb_silence import withheld
 from plume.engines.engine import Table
 from plume.errors import EngineError, InputError, ResourceError, SettingError

@@ -23,7 +23,7 @@ FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 SELECT "user_id", "key_1", NULL AS "keys_of_user"
 FROM "by_user_combined" ANTI JOIN "by_user_users" USING ("user_id");
 
--- uncut_contributions
+-- uncut_weights
 SELECT "key_1" AS "key_1",
        1 AS "weight",
        1 AS "measure_1_records"
@@ -49,9 +49,9 @@ SELECT "key_1" AS "key_1",
        0 AS "measure_1_records"
 FROM "bounded";
 
--- contributions
+-- weights
 SELECT "key_1", "weight", "measure_1_records"
-FROM "uncut_contributions"
+FROM "uncut_weights"
 UNION ALL
 SELECT "key_1", "weight", "measure_1_records"
 FROM "bounded_weights";
@@ -60,7 +60,7 @@ FROM "bounded_weights";
 SELECT "key_1",
        sum("weight") AS "weight",
        sum("measure_1_records") AS "measure_1_records"
-FROM "contributions"
+FROM "weights"
 GROUP BY "key_1";
 
 -- keyed_marked

@@ -33,7 +33,7 @@ SELECT "user_id" AS "user_id",
 FROM "by_user"
 WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
--- uncut_contributions
+-- uncut_weights
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
        CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
@@ -68,9 +68,9 @@ SELECT "key_1" AS "key_1",
        0 AS "measure_3_total"
 FROM "bounded";
 
--- contributions
+-- weights
 SELECT "key_1", "key_2", "weight", "measure_1_records", "measure_2_users", "measure_3_total"
-FROM "uncut_contributions"
+FROM "uncut_weights"
 UNION ALL
 SELECT "key_1", "key_2", "weight", "measure_1_records", "measure_2_users", "measure_3_total"
 FROM "bounded_weights";
@@ -81,7 +81,7 @@ SELECT "key_1", "key_2",
        sum("measure_1_records") AS "measure_1_records",
        sum("measure_2_users") AS "measure_2_users",
        sum("measure_3_total") AS "measure_3_total"
-FROM "contributions"
+FROM "weights"
 GROUP BY "key_1", "key_2";
 
 -- keyed_marked
@@ -115,17 +115,17 @@ SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_tota
        CASE WHEN size_2 <= 64 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(64 AS DOUBLE) / CAST(size_2 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_2",
        CASE WHEN size_3 <= 247390116249600 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(247390116249600 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_3"
 FROM (SELECT *,
-             sum(CAST(CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_1,
+             sum(CAST(CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_1,
              sum(CAST(1 AS HUGEINT) * 1) OVER (PARTITION BY "user_id") AS size_2,
-             sum(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_3
+             sum(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END * CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_3
       FROM "safe");
 
 -- safe_contributions
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
-       CAST(CAST((CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * 524288) AS HUGEINT) * "factor_1" // 1073741824 AS BIGINT) AS "measure_1_records",
+       (CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * 524288) * "factor_1" // 1073741824 AS "measure_1_records",
        CAST(CAST((1 * 1048576) AS HUGEINT) * "factor_2" // 1073741824 AS BIGINT) AS "measure_2_users",
-       CAST(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS HUGEINT) * "factor_3" // 1073741824 AS BIGINT) AS "measure_3_total"
+       CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END * "factor_3" // 1073741824 AS "measure_3_total"
 FROM "clipped";
 
 -- safe_contributions_marked

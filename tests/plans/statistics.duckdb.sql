@@ -12,8 +12,8 @@ WHERE ((NOT ("user_id" IS NULL)) AND (NOT ("recipe" IS NULL)));
 -- by_user_combined, kept
 SELECT "user_id", "key_1",
        count(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST("value_1" AS DOUBLE) END) AS "measure_1_raw_values",
-       sum(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END) AS "measure_1_raw_total",
-       sum(CAST(floor((CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) * CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) - 4.83183820800000000e+11) * 1.90734863281250000e-06 + 0.5e0) AS BIGINT)) AS "measure_1_raw_squares",
+       CAST(sum(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END) AS BIGINT) AS "measure_1_raw_total",
+       CAST(sum(CAST(floor((CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) * CAST(CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST("value_1" AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) - 4.83183820800000000e+11) * 1.90734863281250000e-06 + 0.5e0) AS BIGINT)) AS BIGINT) AS "measure_1_raw_squares",
        count(CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) END) AS "measure_2_raw_values",
        list(CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(least(floor((greatest(least(CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE), 1.79867520000000000e+15), 1.76722560000000000e+15) - 1.76722560000000000e+15) * 1.30240130240130239e-10), 4.09500000000000000e+03) AS INT) END) FILTER (WHERE CASE WHEN CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(least(floor((greatest(least(CAST(epoch_us(TRY_CAST("value_2" AS TIMESTAMP)) AS DOUBLE), 1.79867520000000000e+15), 1.76722560000000000e+15) - 1.76722560000000000e+15) * 1.30240130240130239e-10), 4.09500000000000000e+03) AS INT) END IS NOT NULL) AS "measure_2_raw_leaves",
        count(CASE WHEN "value_5" = 'DE' THEN CASE WHEN CAST("value_1" AS DOUBLE) BETWEEN 0.00000000000000000e+00 AND 6.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 2.00000000000000000e+01 THEN CASE WHEN CAST("value_1" AS DOUBLE) < 1.00000000000000000e+01 THEN 0 ELSE 1 END ELSE 2 END END END) AS "measure_3_raw_values",
@@ -33,6 +33,10 @@ HAVING count(*) > 0;
 SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user"
 FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 
+-- uncut_again
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2"
+FROM "by_user_combined" ANTI JOIN (SELECT "user_id" FROM "by_user_users" WHERE "keys_of_user" > 64) USING ("user_id");
+
 -- uncut
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
@@ -49,14 +53,9 @@ SELECT "user_id" AS "user_id",
 FROM "by_user"
 WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
--- uncut_contributions
+-- uncut_weights
 SELECT "key_1" AS "key_1",
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
-       (CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * 524288) AS "measure_1_values",
-       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END AS "measure_1_total",
-       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END AS "measure_1_squares",
-       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_1",
-       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_2"
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight"
 FROM "uncut";
 
 -- above_limit, kept
@@ -84,48 +83,53 @@ WHERE key_rank <= 64;
 
 -- bounded_weights
 SELECT "key_1" AS "key_1",
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
-       0 AS "measure_1_values",
-       0 AS "measure_1_total",
-       0 AS "measure_1_squares",
-       0 AS "measure_4_total_1",
-       0 AS "measure_4_total_2"
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight"
 FROM "bounded";
 
--- contributions
-SELECT "key_1", "weight", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2"
-FROM "uncut_contributions"
+-- weights
+SELECT "key_1", "weight"
+FROM "uncut_weights"
 UNION ALL
-SELECT "key_1", "weight", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2"
+SELECT "key_1", "weight"
 FROM "bounded_weights";
 
--- keyed, kept
+-- keyed
 SELECT "key_1",
-       sum("weight") AS "weight",
-       sum("measure_1_values") AS "measure_1_values",
-       sum("measure_1_total") AS "measure_1_total",
-       sum("measure_1_squares") AS "measure_1_squares",
-       sum("measure_4_total_1") AS "measure_4_total_1",
-       sum("measure_4_total_2") AS "measure_4_total_2"
-FROM "contributions"
+       sum("weight") AS "weight"
+FROM "weights"
 GROUP BY "key_1";
-
--- keyed_marked
-SELECT "key_1" AS "key_1",
-       "measure_1_values" AS "measure_1_values",
-       "measure_1_total" AS "measure_1_total",
-       "measure_1_squares" AS "measure_1_squares",
-       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_2_leaves",
-       CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[]) AS "measure_3_leaves",
-       "measure_4_total_1" AS "measure_4_total_1",
-       "measure_4_total_2" AS "measure_4_total_2",
-       0 AS "selected"
-FROM "keyed";
 
 -- keyed_weights
 SELECT "key_1" AS "key_1",
        CAST("weight" AS BIGINT) AS "weight"
 FROM "keyed";
+
+-- uncut_selected
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2"
+FROM "uncut_again" SEMI JOIN "selected_keys" USING ("key_1");
+
+-- uncut_contributions
+SELECT "key_1" AS "key_1",
+       (CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * 524288) AS "measure_1_values",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END AS "measure_1_total",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END AS "measure_1_squares",
+       CASE WHEN "measure_2_raw_values" <= 1 THEN list_transform("measure_2_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(1048576 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // "measure_2_raw_values" AS BIGINT)}) END AS "measure_2_leaves",
+       CASE WHEN "measure_3_raw_values" <= 3 THEN list_transform("measure_3_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(262144 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // "measure_3_raw_values" AS BIGINT)}) END AS "measure_3_leaves",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_1",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS "measure_4_total_2"
+FROM "uncut_selected";
+
+-- uncut_contributions_marked
+SELECT "key_1" AS "key_1",
+       "measure_1_values" AS "measure_1_values",
+       "measure_1_total" AS "measure_1_total",
+       "measure_1_squares" AS "measure_1_squares",
+       "measure_2_leaves" AS "measure_2_leaves",
+       "measure_3_leaves" AS "measure_3_leaves",
+       "measure_4_total_1" AS "measure_4_total_1",
+       "measure_4_total_2" AS "measure_4_total_2",
+       0 AS "selected"
+FROM "uncut_contributions";
 
 -- selected_rows
 SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
@@ -144,21 +148,21 @@ SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measu
        CASE WHEN size_3 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_3",
        CASE WHEN size_4 <= 158329674399744 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(158329674399744 AS DOUBLE) / CAST(size_4 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_4"
 FROM (SELECT *,
-             sum(CAST(CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_1,
-             sum(CAST(CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_2,
-             sum(CAST(CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END AS HUGEINT) * CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_3,
-             sum(CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS HUGEINT) * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END + CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS HUGEINT) * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END) OVER (PARTITION BY "user_id") AS size_4
+             sum(CAST(CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_1,
+             sum(CAST(CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END * CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_2,
+             sum(CAST(CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END * CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_3,
+             sum(CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS BIGINT) + CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_4
       FROM "safe");
 
 -- safe_contributions
 SELECT "key_1" AS "key_1",
-       CAST(CAST((CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * 524288) AS HUGEINT) * "factor_1" // 1073741824 AS BIGINT) AS "measure_1_values",
-       CAST(CAST(CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END AS HUGEINT) * "factor_1" // 1073741824 AS BIGINT) AS "measure_1_total",
-       CAST(CAST(CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END AS HUGEINT) * "factor_1" // 1073741824 AS BIGINT) AS "measure_1_squares",
-       list_transform(list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // greatest("measure_2_raw_values", 1) AS BIGINT)}), lambda pair: {'leaf': pair.leaf, 'weight': CAST(CAST(pair.weight AS HUGEINT) * "factor_2" // 1073741824 AS BIGINT)}) AS "measure_2_leaves",
-       list_transform(list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // greatest("measure_3_raw_values", 3) AS BIGINT)}), lambda pair: {'leaf': pair.leaf, 'weight': CAST(CAST(pair.weight AS HUGEINT) * "factor_3" // 1073741824 AS BIGINT)}) AS "measure_3_leaves",
-       CAST(CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS HUGEINT) * "factor_4" // 1073741824 AS BIGINT) AS "measure_4_total_1",
-       CAST(CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS HUGEINT) * "factor_4" // 1073741824 AS BIGINT) AS "measure_4_total_2"
+       (CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * 524288) * "factor_1" // 1073741824 AS "measure_1_values",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_total" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_total" END, 2949120), -2949120) AS BIGINT) END * "factor_1" // 1073741824 AS "measure_1_total",
+       CASE WHEN CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_squares" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_1_raw_values" > 3 THEN CAST(CAST("measure_1_raw_squares" AS HUGEINT) * 3 // "measure_1_raw_values" AS BIGINT) ELSE "measure_1_raw_squares" END, 2764800), -2764800) AS BIGINT) END * "factor_1" // 1073741824 AS "measure_1_squares",
+       list_transform(list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // greatest("measure_2_raw_values", 1) AS BIGINT)}), lambda pair: {'leaf': pair.leaf, 'weight': pair.weight * "factor_2" // 1073741824}) AS "measure_2_leaves",
+       list_transform(list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // greatest("measure_3_raw_values", 3) AS BIGINT)}), lambda pair: {'leaf': pair.leaf, 'weight': pair.weight * "factor_3" // 1073741824}) AS "measure_3_leaves",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * "factor_4" // 1073741824 AS "measure_4_total_1",
+       CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * "factor_4" // 1073741824 AS "measure_4_total_2"
 FROM "clipped";
 
 -- safe_contributions_marked
@@ -172,44 +176,6 @@ SELECT "key_1" AS "key_1",
        "measure_4_total_2" AS "measure_4_total_2",
        0 AS "selected"
 FROM "safe_contributions";
-
--- uncut_again
-SELECT "user_id" AS "user_id",
-       "key_1" AS "key_1",
-       "measure_1_raw_values" AS "measure_1_raw_values",
-       "measure_1_raw_total" AS "measure_1_raw_total",
-       "measure_1_raw_squares" AS "measure_1_raw_squares",
-       "measure_2_raw_values" AS "measure_2_raw_values",
-       "measure_2_raw_leaves" AS "measure_2_raw_leaves",
-       "measure_3_raw_values" AS "measure_3_raw_values",
-       "measure_3_raw_leaves" AS "measure_3_raw_leaves",
-       "measure_4_raw_total_1" AS "measure_4_raw_total_1",
-       "measure_4_raw_total_2" AS "measure_4_raw_total_2",
-       "keys_of_user" AS "keys_of_user"
-FROM "by_user"
-WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
-
--- uncut_selected
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user"
-FROM "uncut_again" SEMI JOIN "selected_keys" USING ("key_1");
-
--- uncut_tallies
-SELECT "key_1" AS "key_1",
-       CASE WHEN "measure_2_raw_values" <= 1 THEN list_transform("measure_2_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(1048576 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_2_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 1048576 // "measure_2_raw_values" AS BIGINT)}) END AS "measure_2_leaves",
-       CASE WHEN "measure_3_raw_values" <= 3 THEN list_transform("measure_3_raw_leaves", lambda leaf: {'leaf': leaf, 'weight': CAST(262144 AS BIGINT)}) ELSE list_transform(map_entries(list_histogram("measure_3_raw_leaves")), lambda found: {'leaf': found.key, 'weight': CAST(CAST(found.value AS HUGEINT) * 786432 // "measure_3_raw_values" AS BIGINT)}) END AS "measure_3_leaves"
-FROM "uncut_selected";
-
--- uncut_tallies_marked
-SELECT "key_1" AS "key_1",
-       0 AS "measure_1_values",
-       0 AS "measure_1_total",
-       0 AS "measure_1_squares",
-       "measure_2_leaves" AS "measure_2_leaves",
-       "measure_3_leaves" AS "measure_3_leaves",
-       0 AS "measure_4_total_1",
-       0 AS "measure_4_total_2",
-       0 AS "selected"
-FROM "uncut_tallies";
 
 -- missing_keys
 SELECT "key_1" AS "key_1",
@@ -225,34 +191,29 @@ FROM "selected_keys";
 
 -- with_missing_keys, kept
 SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
-FROM "keyed_marked"
+FROM "uncut_contributions_marked"
 UNION ALL
 SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
 FROM "safe_contributions_marked"
 UNION ALL
 SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
-FROM "uncut_tallies_marked"
-UNION ALL
-SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
 FROM "missing_keys";
 
 -- aggregates
-SELECT "key_1",
-       sum("measure_1_values") AS "measure_1_values",
-       sum("measure_1_total") AS "measure_1_total",
-       sum("measure_1_squares") AS "measure_1_squares",
-       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 1) AS "measure_2_leaves",
-       list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) FILTER (WHERE tally = 2) AS "measure_3_leaves",
-       sum("measure_4_total_1") AS "measure_4_total_1",
-       sum("measure_4_total_2") AS "measure_4_total_2",
-       max("selected") AS "selected"
-FROM (SELECT "key_1", tally, leaf, sum(leaf_weight) AS leaf_weight, sum("measure_1_values") AS "measure_1_values", sum("measure_1_total") AS "measure_1_total", sum("measure_1_squares") AS "measure_1_squares", sum("measure_4_total_1") AS "measure_4_total_1", sum("measure_4_total_2") AS "measure_4_total_2", max("selected") AS "selected"
-      FROM (SELECT *
-      FROM (SELECT "key_1", 0 AS tally, 0 AS leaf, CAST(0 AS BIGINT) AS leaf_weight, "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2", "selected" FROM "with_missing_keys"
-            UNION ALL SELECT "key_1", 1 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_2_leaves") AS found FROM "with_missing_keys")
-            UNION ALL SELECT "key_1", 2 AS tally, found.leaf, found.weight, 0 AS "measure_1_values", 0 AS "measure_1_total", 0 AS "measure_1_squares", 0 AS "measure_4_total_1", 0 AS "measure_4_total_2", 0 AS "selected" FROM (SELECT "key_1", unnest("measure_3_leaves") AS found FROM "with_missing_keys")))
-      GROUP BY "key_1", tally, leaf)
-GROUP BY "key_1";
+SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_2_leaves", "measure_3_leaves", "measure_4_total_1", "measure_4_total_2", "selected"
+FROM (SELECT "key_1", sum("measure_1_values") AS "measure_1_values", sum("measure_1_total") AS "measure_1_total", sum("measure_1_squares") AS "measure_1_squares", sum("measure_4_total_1") AS "measure_4_total_1", sum("measure_4_total_2") AS "measure_4_total_2", max("selected") AS "selected"
+      FROM (SELECT "key_1", "measure_1_values", "measure_1_total", "measure_1_squares", "measure_4_total_1", "measure_4_total_2", "selected" FROM "with_missing_keys")
+      GROUP BY "key_1")
+LEFT JOIN (SELECT "key_1", list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) AS "measure_2_leaves"
+      FROM (SELECT "key_1", found.leaf AS leaf, sum(found.weight) AS leaf_weight
+            FROM (SELECT "key_1", unnest("measure_2_leaves") AS found FROM "with_missing_keys")
+            GROUP BY "key_1", found.leaf)
+      GROUP BY "key_1") USING ("key_1")
+LEFT JOIN (SELECT "key_1", list({'leaf': leaf, 'weight': CAST(leaf_weight AS BIGINT)}) AS "measure_3_leaves"
+      FROM (SELECT "key_1", found.leaf AS leaf, sum(found.weight) AS leaf_weight
+            FROM (SELECT "key_1", unnest("measure_3_leaves") AS found FROM "with_missing_keys")
+            GROUP BY "key_1", found.leaf)
+      GROUP BY "key_1") USING ("key_1");
 
 -- exact
 SELECT "key_1" AS "key_1",

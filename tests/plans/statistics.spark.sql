@@ -12,8 +12,8 @@ WHERE ((NOT (`user_id` IS NULL)) AND (NOT (`recipe` IS NULL)));
 -- by_user_combined
 SELECT `user_id`, `key_1`,
        count(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(`value_1` AS DOUBLE) END) AS `measure_1_raw_values`,
-       sum(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS DECIMAL(28, 0)) END) AS `measure_1_raw_total`,
-       sum(CAST(floor((CAST(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS DECIMAL(28, 0)) END AS DOUBLE) * CAST(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS DECIMAL(28, 0)) END AS DOUBLE) - 4.83183820800000000e+11) * 1.90734863281250000e-06 + 0.5e0) AS DECIMAL(28, 0))) AS `measure_1_raw_squares`,
+       CAST(sum(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END) AS BIGINT) AS `measure_1_raw_total`,
+       CAST(sum(CAST(floor((CAST(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) * CAST(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least((CAST(`value_1` AS DOUBLE) - 3.00000000000000000e+01), 3.00000000000000000e+01), -3.00000000000000000e+01) * 3.27680000000000000e+04 + 0.5e0) AS BIGINT) END AS DOUBLE) - 4.83183820800000000e+11) * 1.90734863281250000e-06 + 0.5e0) AS BIGINT)) AS BIGINT) AS `measure_1_raw_squares`,
        count(CASE WHEN CAST(unix_micros(TRY_CAST(`value_2` AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(unix_micros(TRY_CAST(`value_2` AS TIMESTAMP)) AS DOUBLE) END) AS `measure_2_raw_values`,
        collect_list(CASE WHEN CAST(unix_micros(TRY_CAST(`value_2` AS TIMESTAMP)) AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(least(floor((greatest(least(CAST(unix_micros(TRY_CAST(`value_2` AS TIMESTAMP)) AS DOUBLE), 1.79867520000000000e+15), 1.76722560000000000e+15) - 1.76722560000000000e+15) * 1.30240130240130239e-10), 4.09500000000000000e+03) AS INT) END) AS `measure_2_raw_leaves`,
        count(CASE WHEN `value_5` = 'DE' THEN CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN 0.00000000000000000e+00 AND 6.00000000000000000e+01 THEN CASE WHEN CAST(`value_1` AS DOUBLE) < 2.00000000000000000e+01 THEN CASE WHEN CAST(`value_1` AS DOUBLE) < 1.00000000000000000e+01 THEN 0 ELSE 1 END ELSE 2 END END END) AS `measure_3_raw_values`,
@@ -26,6 +26,21 @@ GROUP BY `user_id`, `key_1`;
 -- by_user, kept
 SELECT `user_id`, `key_1`, `measure_1_raw_values`, `measure_1_raw_total`, `measure_1_raw_squares`, `measure_2_raw_values`, `measure_2_raw_leaves`, `measure_3_raw_values`, `measure_3_raw_leaves`, `measure_4_raw_total_1`, `measure_4_raw_total_2`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`
 FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
+
+-- uncut_again
+SELECT `user_id` AS `user_id`,
+       `key_1` AS `key_1`,
+       `measure_1_raw_values` AS `measure_1_raw_values`,
+       `measure_1_raw_total` AS `measure_1_raw_total`,
+       `measure_1_raw_squares` AS `measure_1_raw_squares`,
+       `measure_2_raw_values` AS `measure_2_raw_values`,
+       `measure_2_raw_leaves` AS `measure_2_raw_leaves`,
+       `measure_3_raw_values` AS `measure_3_raw_values`,
+       `measure_3_raw_leaves` AS `measure_3_raw_leaves`,
+       `measure_4_raw_total_1` AS `measure_4_raw_total_1`,
+       `measure_4_raw_total_2` AS `measure_4_raw_total_2`
+FROM `by_user`
+WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
 -- uncut
 SELECT `user_id` AS `user_id`,
@@ -43,14 +58,9 @@ SELECT `user_id` AS `user_id`,
 FROM `by_user`
 WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
--- uncut_contributions
+-- uncut_weights
 SELECT `key_1` AS `key_1`,
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
-       (CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END * 524288) AS `measure_1_values`,
-       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_total` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_total` END, 2949120), -2949120) AS BIGINT) END AS `measure_1_total`,
-       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_squares` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_squares` END, 2764800), -2764800) AS BIGINT) END AS `measure_1_squares`,
-       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS `measure_4_total_1`,
-       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS `measure_4_total_2`
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`
 FROM `uncut`;
 
 -- above_limit, kept
@@ -78,48 +88,53 @@ WHERE key_rank <= 64;
 
 -- bounded_weights
 SELECT `key_1` AS `key_1`,
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`,
-       0 AS `measure_1_values`,
-       0 AS `measure_1_total`,
-       0 AS `measure_1_squares`,
-       0 AS `measure_4_total_1`,
-       0 AS `measure_4_total_2`
+       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`
 FROM `bounded`;
 
--- contributions
-SELECT `key_1`, `weight`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_4_total_1`, `measure_4_total_2`
-FROM `uncut_contributions`
+-- weights
+SELECT `key_1`, `weight`
+FROM `uncut_weights`
 UNION ALL
-SELECT `key_1`, `weight`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_4_total_1`, `measure_4_total_2`
+SELECT `key_1`, `weight`
 FROM `bounded_weights`;
 
--- keyed, kept
+-- keyed
 SELECT `key_1`,
-       sum(`weight`) AS `weight`,
-       sum(`measure_1_values`) AS `measure_1_values`,
-       sum(`measure_1_total`) AS `measure_1_total`,
-       sum(`measure_1_squares`) AS `measure_1_squares`,
-       sum(`measure_4_total_1`) AS `measure_4_total_1`,
-       sum(`measure_4_total_2`) AS `measure_4_total_2`
-FROM `contributions`
+       sum(`weight`) AS `weight`
+FROM `weights`
 GROUP BY `key_1`;
-
--- keyed_marked
-SELECT `key_1` AS `key_1`,
-       `measure_1_values` AS `measure_1_values`,
-       `measure_1_total` AS `measure_1_total`,
-       `measure_1_squares` AS `measure_1_squares`,
-       CAST(array() AS ARRAY<STRUCT<leaf: INT, weight: BIGINT>>) AS `measure_2_leaves`,
-       CAST(array() AS ARRAY<STRUCT<leaf: INT, weight: BIGINT>>) AS `measure_3_leaves`,
-       `measure_4_total_1` AS `measure_4_total_1`,
-       `measure_4_total_2` AS `measure_4_total_2`,
-       0 AS `selected`
-FROM `keyed`;
 
 -- keyed_weights
 SELECT `key_1` AS `key_1`,
        CAST(`weight` AS BIGINT) AS `weight`
 FROM `keyed`;
+
+-- uncut_selected
+SELECT /*+ BROADCAST(`selected_keys`) */ `user_id`, `key_1`, `measure_1_raw_values`, `measure_1_raw_total`, `measure_1_raw_squares`, `measure_2_raw_values`, `measure_2_raw_leaves`, `measure_3_raw_values`, `measure_3_raw_leaves`, `measure_4_raw_total_1`, `measure_4_raw_total_2`
+FROM `uncut_again` LEFT SEMI JOIN `selected_keys` USING (`key_1`);
+
+-- uncut_contributions
+SELECT `key_1` AS `key_1`,
+       (CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END * 524288) AS `measure_1_values`,
+       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_total` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_total` END, 2949120), -2949120) AS BIGINT) END AS `measure_1_total`,
+       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_squares` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_squares` END, 2764800), -2764800) AS BIGINT) END AS `measure_1_squares`,
+       CASE WHEN `measure_2_raw_values` <= 1 THEN transform(`measure_2_raw_leaves`, leaf -> named_struct('leaf', leaf, 'weight', CAST(1048576 AS BIGINT))) ELSE transform(array_distinct(`measure_2_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_2_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 1048576 div `measure_2_raw_values` AS BIGINT))) END AS `measure_2_leaves`,
+       CASE WHEN `measure_3_raw_values` <= 3 THEN transform(`measure_3_raw_leaves`, leaf -> named_struct('leaf', leaf, 'weight', CAST(262144 AS BIGINT))) ELSE transform(array_distinct(`measure_3_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_3_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 786432 div `measure_3_raw_values` AS BIGINT))) END AS `measure_3_leaves`,
+       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS `measure_4_total_1`,
+       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS `measure_4_total_2`
+FROM `uncut_selected`;
+
+-- uncut_contributions_marked
+SELECT `key_1` AS `key_1`,
+       `measure_1_values` AS `measure_1_values`,
+       `measure_1_total` AS `measure_1_total`,
+       `measure_1_squares` AS `measure_1_squares`,
+       `measure_2_leaves` AS `measure_2_leaves`,
+       `measure_3_leaves` AS `measure_3_leaves`,
+       `measure_4_total_1` AS `measure_4_total_1`,
+       `measure_4_total_2` AS `measure_4_total_2`,
+       0 AS `selected`
+FROM `uncut_contributions`;
 
 -- selected_rows
 SELECT /*+ BROADCAST(`selected_keys`) */ `user_id`, `key_1`, `measure_1_raw_values`, `measure_1_raw_total`, `measure_1_raw_squares`, `measure_2_raw_values`, `measure_2_raw_leaves`, `measure_3_raw_values`, `measure_3_raw_leaves`, `measure_4_raw_total_1`, `measure_4_raw_total_2`, `keys_of_user`, `key_order`
@@ -138,21 +153,21 @@ SELECT `user_id`, `key_1`, `measure_1_raw_values`, `measure_1_raw_total`, `measu
        CASE WHEN size_3 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_3`,
        CASE WHEN size_4 <= 158329674399744 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(158329674399744 AS DOUBLE) / CAST(size_4 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_4`
 FROM (SELECT *,
-             sum(CAST(CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_1,
-             sum(CAST(CASE WHEN `measure_2_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_values`, 1), 0) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN `measure_2_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_values`, 1), 0) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_2,
-             sum(CAST(CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 3), 0) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 3), 0) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_3,
-             sum(CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END + CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(38, 0)) * CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END) OVER (PARTITION BY `user_id`) AS size_4
+             sum(CAST(CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END * CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_1,
+             sum(CAST(CASE WHEN `measure_2_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_values`, 1), 0) AS BIGINT) END * CASE WHEN `measure_2_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_values`, 1), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_2,
+             sum(CAST(CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 3), 0) AS BIGINT) END * CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_3,
+             sum(CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(28, 0)) + CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_4
       FROM `safe`);
 
 -- safe_contributions
 SELECT `key_1` AS `key_1`,
-       CAST(CAST((CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END * 524288) AS DECIMAL(38, 0)) * `factor_1` div 1073741824 AS BIGINT) AS `measure_1_values`,
-       CAST(CAST(CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_total` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_total` END, 2949120), -2949120) AS BIGINT) END AS DECIMAL(38, 0)) * `factor_1` div 1073741824 AS BIGINT) AS `measure_1_total`,
-       CAST(CAST(CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_squares` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` ELSE `measure_1_raw_squares` END, 2764800), -2764800) AS BIGINT) END AS DECIMAL(38, 0)) * `factor_1` div 1073741824 AS BIGINT) AS `measure_1_squares`,
-       transform(transform(array_distinct(`measure_2_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_2_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 1048576 div greatest(`measure_2_raw_values`, 1) AS BIGINT))), pair -> named_struct('leaf', pair.leaf, 'weight', CAST(CAST(pair.weight AS DECIMAL(38, 0)) * `factor_2` div 1073741824 AS BIGINT))) AS `measure_2_leaves`,
-       transform(transform(array_distinct(`measure_3_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_3_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 786432 div greatest(`measure_3_raw_values`, 3) AS BIGINT))), pair -> named_struct('leaf', pair.leaf, 'weight', CAST(CAST(pair.weight AS DECIMAL(38, 0)) * `factor_3` div 1073741824 AS BIGINT))) AS `measure_3_leaves`,
-       CAST(CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(38, 0)) * `factor_4` div 1073741824 AS BIGINT) AS `measure_4_total_1`,
-       CAST(CAST(CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END AS DECIMAL(38, 0)) * `factor_4` div 1073741824 AS BIGINT) AS `measure_4_total_2`
+       (CASE WHEN `measure_1_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_values`, 3), 0) AS BIGINT) END * 524288) * `factor_1` div 1073741824 AS `measure_1_values`,
+       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_total` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_total` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_total` END, 2949120), -2949120) AS BIGINT) END * `factor_1` div 1073741824 AS `measure_1_total`,
+       CASE WHEN CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_squares` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_1_raw_values` > 3 THEN CAST(CAST(`measure_1_raw_squares` AS DECIMAL(38, 0)) * 3 div `measure_1_raw_values` AS BIGINT) ELSE `measure_1_raw_squares` END, 2764800), -2764800) AS BIGINT) END * `factor_1` div 1073741824 AS `measure_1_squares`,
+       transform(transform(array_distinct(`measure_2_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_2_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 1048576 div greatest(`measure_2_raw_values`, 1) AS BIGINT))), pair -> named_struct('leaf', pair.leaf, 'weight', pair.weight * `factor_2` div 1073741824)) AS `measure_2_leaves`,
+       transform(transform(array_distinct(`measure_3_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_3_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 786432 div greatest(`measure_3_raw_values`, 3) AS BIGINT))), pair -> named_struct('leaf', pair.leaf, 'weight', pair.weight * `factor_3` div 1073741824)) AS `measure_3_leaves`,
+       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_1` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_1` div 1073741824 END, 1572864), -1572864) AS BIGINT) END * `factor_4` div 1073741824 AS `measure_4_total_1`,
+       CASE WHEN CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN `measure_4_raw_total_2` ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_1`, 0) AS DOUBLE) + CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE) * CAST(coalesce(`measure_4_raw_total_2`, 0) AS DOUBLE))) - 1e0, 0e0) AS DECIMAL(38, 0)) * `measure_4_raw_total_2` div 1073741824 END, 1572864), -1572864) AS BIGINT) END * `factor_4` div 1073741824 AS `measure_4_total_2`
 FROM `clipped`;
 
 -- safe_contributions_marked
@@ -166,44 +181,6 @@ SELECT `key_1` AS `key_1`,
        `measure_4_total_2` AS `measure_4_total_2`,
        0 AS `selected`
 FROM `safe_contributions`;
-
--- uncut_again
-SELECT `user_id` AS `user_id`,
-       `key_1` AS `key_1`,
-       `measure_1_raw_values` AS `measure_1_raw_values`,
-       `measure_1_raw_total` AS `measure_1_raw_total`,
-       `measure_1_raw_squares` AS `measure_1_raw_squares`,
-       `measure_2_raw_values` AS `measure_2_raw_values`,
-       `measure_2_raw_leaves` AS `measure_2_raw_leaves`,
-       `measure_3_raw_values` AS `measure_3_raw_values`,
-       `measure_3_raw_leaves` AS `measure_3_raw_leaves`,
-       `measure_4_raw_total_1` AS `measure_4_raw_total_1`,
-       `measure_4_raw_total_2` AS `measure_4_raw_total_2`,
-       `keys_of_user` AS `keys_of_user`
-FROM `by_user`
-WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
-
--- uncut_selected
-SELECT /*+ BROADCAST(`selected_keys`) */ `user_id`, `key_1`, `measure_1_raw_values`, `measure_1_raw_total`, `measure_1_raw_squares`, `measure_2_raw_values`, `measure_2_raw_leaves`, `measure_3_raw_values`, `measure_3_raw_leaves`, `measure_4_raw_total_1`, `measure_4_raw_total_2`, `keys_of_user`
-FROM `uncut_again` LEFT SEMI JOIN `selected_keys` USING (`key_1`);
-
--- uncut_tallies
-SELECT `key_1` AS `key_1`,
-       CASE WHEN `measure_2_raw_values` <= 1 THEN transform(`measure_2_raw_leaves`, leaf -> named_struct('leaf', leaf, 'weight', CAST(1048576 AS BIGINT))) ELSE transform(array_distinct(`measure_2_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_2_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 1048576 div `measure_2_raw_values` AS BIGINT))) END AS `measure_2_leaves`,
-       CASE WHEN `measure_3_raw_values` <= 3 THEN transform(`measure_3_raw_leaves`, leaf -> named_struct('leaf', leaf, 'weight', CAST(262144 AS BIGINT))) ELSE transform(array_distinct(`measure_3_raw_leaves`), leaf -> named_struct('leaf', leaf, 'weight', CAST(CAST(size(filter(`measure_3_raw_leaves`, other -> other = leaf)) AS DECIMAL(38, 0)) * 786432 div `measure_3_raw_values` AS BIGINT))) END AS `measure_3_leaves`
-FROM `uncut_selected`;
-
--- uncut_tallies_marked
-SELECT `key_1` AS `key_1`,
-       0 AS `measure_1_values`,
-       0 AS `measure_1_total`,
-       0 AS `measure_1_squares`,
-       `measure_2_leaves` AS `measure_2_leaves`,
-       `measure_3_leaves` AS `measure_3_leaves`,
-       0 AS `measure_4_total_1`,
-       0 AS `measure_4_total_2`,
-       0 AS `selected`
-FROM `uncut_tallies`;
 
 -- missing_keys
 SELECT `key_1` AS `key_1`,
@@ -219,13 +196,10 @@ FROM `selected_keys`;
 
 -- with_missing_keys, kept
 SELECT `key_1`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_2_leaves`, `measure_3_leaves`, `measure_4_total_1`, `measure_4_total_2`, `selected`
-FROM `keyed_marked`
+FROM `uncut_contributions_marked`
 UNION ALL
 SELECT `key_1`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_2_leaves`, `measure_3_leaves`, `measure_4_total_1`, `measure_4_total_2`, `selected`
 FROM `safe_contributions_marked`
-UNION ALL
-SELECT `key_1`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_2_leaves`, `measure_3_leaves`, `measure_4_total_1`, `measure_4_total_2`, `selected`
-FROM `uncut_tallies_marked`
 UNION ALL
 SELECT `key_1`, `measure_1_values`, `measure_1_total`, `measure_1_squares`, `measure_2_leaves`, `measure_3_leaves`, `measure_4_total_1`, `measure_4_total_2`, `selected`
 FROM `missing_keys`;

@@ -201,7 +201,7 @@ def float_noise(patch: Patch) -> None:
 
 
 def unsorted(patch: Patch) -> None:
-    from plume.engines.duckdb import DuckDBSession  # noqa: PLC0415
+    from plume.engines.duckdb_session import DuckDBSession  # noqa: PLC0415
 
     original = DuckDBSession.fetch
 

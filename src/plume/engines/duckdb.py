@@ -1,4 +1,4 @@
-"""DuckDB, the engine on this machine. Nothing else imports duckdb, but for `duckdb_silence`.
+"""DuckDB, the engine on this machine. Nothing else imports duckdb, but for `duckdb_session` and `duckdb_silence`.
 
 Every call into DuckDB passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
 """
@@ -16,24 +16,23 @@ import duckdb
 import pyarrow as pa
 
 from plume.engines.databases import let_database_in
+from plume.engines.duckdb_session import DuckDBSession, PackingSession, typed
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type, is_handed_over
-from plume.engines.engine import DatabaseTable, Noising, Table
+from plume.engines.engine import DatabaseTable, Table
 from plume.engines.files import Files, find_files, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.expressions import Value
-from plume.plan.nodes import Lookup
-from plume.plan.types import Kind, Schema
+from plume.plan.types import Kind
 
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
-# large ones, which would be cut into too many. Measured in docs/performance.md; it changes time only.
-_OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_SMALL_FILES = "256MB", "64MB"
-_SMALL_FILES_BYTES = 2**27
-# Lists may have thousands of entries in each row.
-_ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
+# large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Measured in
+# docs/performance.md; it changes time only.
+_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "4GB"
+_SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
 
@@ -68,9 +67,10 @@ class DuckDB:
                 if any(table.stated for table in tables.values()):
                     # It computes what two expressions share outside of their TRY, where it may fail.
                     _set(connection, "disabled_optimizers", "'common_subexpressions'")
-                _set(connection, "operator_memory_limit", constant(_operator_memory(paths), DUCKDB))
+                size = sum(path.stat().st_size for path in paths)
+                _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
                 _lock(connection, paths, spill)
-                yield session
+                yield PackingSession(connection, spill / "packed") if size >= _LARGE_FILES_BYTES else session
         finally:
             shutil.rmtree(spill, ignore_errors=True)
 
@@ -95,9 +95,11 @@ class DuckDB:
             _set(connection, name, constant(value, DUCKDB))
 
 
-def _operator_memory(paths: list[Path]) -> str:
-    small = paths and sum(path.stat().st_size for path in paths) < _SMALL_FILES_BYTES
-    return _OPERATOR_MEMORY_FOR_SMALL_FILES if small else _OPERATOR_MEMORY
+def _operator_memory(size: int) -> str:
+    """Choose by the size of the files; that of tables in memory is not known, and 0 here."""
+    if size >= _LARGE_FILES_BYTES:
+        return _OPERATOR_MEMORY_FOR_LARGE_FILES
+    return _OPERATOR_MEMORY_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _OPERATOR_MEMORY
 
 
 def _private_folder(where: str | Path | None) -> Path:
@@ -130,84 +132,6 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: list[Path], spill: Path)
     _set(connection, "allowed_directories", f"[{constant(str(spill), DUCKDB)}]")
     _set(connection, "enable_external_access", "false")
     _set(connection, "lock_configuration", "true")
-
-
-class DuckDBSession:
-    """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
-
-    dialect: ClassVar[Dialect] = DUCKDB
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-
-    def schema(self, name: str) -> Schema:
-        """Say what columns a table or step has."""
-        relation = withheld(name, lambda: self._connection.table(name))
-        return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
-
-    def define(self, name: str, select: str) -> None:
-        """Make a step a view."""
-        self._execute(name, f"CREATE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
-
-    def relate(self, name: str, select: str) -> None:
-        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
-        self.define(name, select)
-
-    def keep(self, name: str, select: str) -> None:
-        """Compute a step once, for the several steps that read it."""
-        self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
-
-    def lookup(self, selected: str) -> Lookup:
-        """Every worker is a thread of this process, and holds all selected keys."""
-        del selected
-        return Lookup.BROADCAST
-
-    def noise(self, name: str, source: str, noising: Noising) -> None:
-        """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
-        batches = withheld(name, lambda: [noising(batch) for batch in self._batches(source)])
-        self.write(name, pa.Table.from_batches(batches), types=self.schema(source))
-
-    def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
-        """Write rows down as a step; columns named in `types` get these types, which Arrow may not know."""
-        arrow = f"{name}_arrow"
-        self.read(arrow, rows)
-        columns = ", ".join(_typed(column, types) for column in rows.column_names)
-        self.keep(name, f"SELECT {columns} FROM {identifier(arrow, DUCKDB)}")
-        self._connection.unregister(arrow)
-
-    def fetch(self, name: str, order: tuple[str, ...]) -> pa.Table:
-        """Return the rows of a step that may leave, sorted."""
-        by = ", ".join(identifier(column, DUCKDB) for column in order)
-        select = f"SELECT * FROM {identifier(name, DUCKDB)} ORDER BY {by}"
-        return withheld(name, lambda: self._connection.sql(select).to_arrow_table())
-
-    def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
-        """Let the rows of an Arrow table or stream be read under a name, without copying them."""
-        withheld(name, lambda: self._connection.register(name, rows))
-
-    def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
-        return withheld("input", lambda: self._connection.execute(statement).fetchall())
-
-    def attach(self, path: str, database: str) -> None:
-        """Open a database file for reading."""
-        self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
-
-    def _execute(self, name: str, statement: str) -> None:
-        withheld(name, lambda: self._connection.execute(statement))
-
-    def _batches(self, source: str) -> Iterator[pa.RecordBatch]:
-        relation = self._connection.table(source)
-        has_lists = any(kind.id == "list" for kind in relation.types)
-        reader = relation.to_arrow_reader(_ROWS_WITH_LISTS_PER_BATCH if has_lists else _ROWS_PER_BATCH)
-        # Never no batch at all, so that the columns of an empty step come through.
-        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
-        yield from reader
-
-
-def _typed(column: str, types: Schema) -> str:
-    quoted = identifier(column, DUCKDB)
-    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted
 
 
 def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
@@ -277,5 +201,5 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
     session.read(f"{name}_stream", stream)
     # Arrow knows no integers of 128 bits and makes them decimals.
     wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
-    columns = ", ".join(_typed(column, wide) for column in wanted)
+    columns = ", ".join(typed(column, wide) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")

@@ -8,11 +8,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from plume.mechanisms.open_bound import until_chosen, with_bounds
+from plume.mechanisms.open_bound import open_bounds, until_chosen, with_bounds
 from plume.noise.exact import LARGEST_SCALE
 from plume.pipelines import steps
 from plume.pipelines.calibrated import CAP, CalibratedQuery, Scaled, calibrate, mean_noise
 from plume.pipelines.choices import Choice
+from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.keys_per_user import (
     EDGES,
     FULL,
@@ -45,6 +46,8 @@ from plume.privacy.gaussian import SAFETY
 from plume.query import Query
 
 _KEYS, _LISTED = "keys", "listed"
+# One part in so many.
+_OFTEN_FULL = 4
 _Noise = TypeVar("_Noise", bound=Scaled)
 
 
@@ -143,11 +146,22 @@ def aggregate_chosen(asked: CalibratedQuery, gathered: Node, selected: Node) -> 
 
 def _keys_per_user(asked: CalibratedQuery, choice: NoiseKeysPerUser, gathered: Node) -> Noise:
     """Put each user into the row of the histogram for as many keys as they have."""
-    said = Fullness(*steps.sizes(asked), FULL)
-    users = Combine("users", gathered, (USER,), ((_KEYS, Count()), (FULLNESS, Sum(said))), gather=(USER,))
+    said, most = zip(*(pair for measure in asked.measures for pair in _parts_of_size(measure)), strict=True)
+    users = Combine(
+        "users", gathered, (USER,), ((_KEYS, Count()), (FULLNESS, Sum(Fullness(said, most, FULL)))), gather=(USER,)
+    )
     fullness = Clamp(DownWeight(Column(FULLNESS), Column(_KEYS), 1), 0, FULL)
     counted: dict[str, Expression] = {USERS: Literal(1), FULLNESS: fullness}
     return _histogram(choice, users, _row_of(Column(_KEYS), EDGES), counted)
+
+
+def _parts_of_size(measure: MeasureColumns) -> list[tuple[Expression, int]]:
+    """What a row says to a measure, in one number or several, and the most that each of them can be."""
+    if any(bound.clips for _, bound in open_bounds([measure.mechanism]).values()):
+        # Where the bound is not known yet, rows are taken to be as full as they often are of a bound that is well chosen.
+        return [(Literal(1), _OFTEN_FULL)]
+    size = steps.size(measure)
+    return [(expression, math.isqrt(size.squared)) for expression in size.of]
 
 
 def _sizes(asked: CalibratedQuery, choice: NoiseSizes, counted: CountKeys) -> Noise:

@@ -1,11 +1,14 @@
 """Plume section 7: bound to select, then bound again what was gathered by user once. Three shuffles, as accurate as naive.
 
-Users within the limit are never cut, neither before selection nor after, so their rows are combined by key once and serve both; only
-the rows of the others are ranked, twice.
+Users within the limit are never cut, neither before selection nor after. If they say little, their rows are combined by key once and serve
+both; only the rows of the others are ranked, twice.
 """
+
+from dataclasses import replace
 
 from plume.pipelines import chosen, steps
 from plume.pipelines.calibrated import CalibratedQuery
+from plume.plan.expressions import Literal
 from plume.plan.nodes import Append, CountKeys, KeepSelected, Lookup, Map, Node, Noise
 
 
@@ -19,15 +22,16 @@ def plume(asked: CalibratedQuery) -> Noise:
     uncut, above_limit = steps.uncut(asked, by_user), steps.above_limit(asked, by_user)
     bounded = steps.keep_few(asked, above_limit, name="bounded")
 
-    said = (*steps.keys(asked), *steps.weight(asked))
-    of_uncut = Map("uncut_contributions", uncut, (*said, *steps.contributed_numbers(asked)))
-    of_bounded = Map("bounded_weights", bounded, (*said, *steps.no_numbers(asked)))
-    keyed = steps.combine_by_key(asked, Append("contributions", (of_uncut, of_bounded)), name="keyed")
+    said, carried = (*steps.keys(asked), *steps.weight(asked)), steps.carried(asked)
+    of_uncut = Map("uncut_weights", uncut, (*said, *carried))
+    of_bounded = Map("bounded_weights", bounded, (*said, *((name, Literal(0)) for name, _ in carried)))
+    keyed = steps.combine_by_key(asked, Append("weights", (of_uncut, of_bounded)), name="keyed")
     selected = steps.select_keys(asked, keyed, by_user)
 
     restricted = steps.restrict(asked, above_limit, selected, Lookup.BROADCAST)
     of_safe = steps.safe_contributions(asked, restricted)
-    return steps.aggregate(asked, (keyed, of_safe, *_uncut_tallies(asked, by_user, selected)), selected)
+    of_uncut_selected = keyed if carried else _uncut_contributions(asked, by_user, selected)
+    return steps.aggregate(asked, (of_uncut_selected, of_safe), selected)
 
 
 def _choosing(asked: CalibratedQuery) -> Noise:
@@ -40,11 +44,9 @@ def _choosing(asked: CalibratedQuery) -> Noise:
     return chosen.aggregate_chosen(asked, restricted, selected)
 
 
-def _uncut_tallies(asked: CalibratedQuery, by_user: CountKeys, selected: Node) -> tuple[Map, ...]:
-    """What uncut users say of selected keys in tallies: too much to be added up for all keys before it is known which are selected."""
-    said = steps.contributed_tallies(asked)
-    if not said:
-        return ()
-    uncut = steps.uncut(asked, by_user, name="uncut_again")
+def _uncut_contributions(asked: CalibratedQuery, by_user: CountKeys, selected: Node) -> Map:
+    """What uncut users say of selected keys, when it was too much to be added up for all keys."""
+    # Nobody's number of keys is needed any more, and without it engines know sooner whom to keep.
+    uncut = replace(steps.uncut(asked, by_user, name="uncut_again"), expressions=steps.as_they_are(by_user.source))
     restricted = KeepSelected("uncut_selected", uncut, selected, asked.keys, Lookup.BROADCAST)
-    return (Map("uncut_tallies", restricted, (*steps.keys(asked), *said)),)
+    return Map("uncut_contributions", restricted, (*steps.keys(asked), *steps.contributions(asked)))

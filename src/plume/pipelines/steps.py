@@ -1,9 +1,7 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
 
-import math
 from dataclasses import replace
 
-from plume.mechanisms.open_bound import open_bounds
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
@@ -47,8 +45,8 @@ SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
 KEY_ORDER = "key_order"
 SELECTED = "selected"
-# One part in so many.
-_OFTEN_FULL = 4
+# Adding up more numbers than this for all keys takes longer than reading the rows of selected keys again. Measured in docs/performance.md.
+_MOST_CARRIED = 3
 
 Named = tuple[tuple[str, Expression], ...]
 
@@ -89,17 +87,18 @@ def _raw(asked: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
 def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
     within = Compare(Column(KEYS_OF_USER), Comparator.AT_MOST, Literal(asked.max_keys_per_user))
-    return Map(name, source, _as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
+    return Map(name, source, as_they_are(source), where=AnyOf((IsNull(Column(KEYS_OF_USER)), within)))
 
 
 def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
     order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
     above = Compare(Column(KEYS_OF_USER), Comparator.GREATER, Literal(asked.max_keys_per_user))
-    return Map(name, source, (*_as_they_are(source), (KEY_ORDER, order)), where=above)
+    return Map(name, source, (*as_they_are(source), (KEY_ORDER, order)), where=above)
 
 
-def _as_they_are(source: Node) -> Named:
+def as_they_are(source: Node) -> Named:
+    """Every column of a step."""
     return tuple((column, Column(column)) for column in source.columns)
 
 
@@ -120,7 +119,7 @@ def safe_contributions(asked: CalibratedQuery, above_limit: Node) -> Map:
 def bound(asked: CalibratedQuery, source: CountKeys, *, name: str) -> Append:
     """Contribution bounding of all users: those within the limit as they are, the others cut to it."""
     few = keep_few(asked, above_limit(asked, source, name=f"{name}_above_limit"), name=f"{name}_few")
-    cut = Map(f"{name}_cut", few, _as_they_are(source))
+    cut = Map(f"{name}_cut", few, as_they_are(source))
     return Append(name, (uncut(asked, source, name=f"{name}_uncut"), cut))
 
 
@@ -162,48 +161,25 @@ def _times(expression: Expression, factor: int) -> Expression:
 
 def _shrunk_contributions(asked: CalibratedQuery) -> Named:
     names = {size: name for name, size in _factors(asked)}
-    return tuple((column, Shrink(said, Column(names[_size(measure)]))) for measure, column, said in _said(asked))
+    return tuple((column, Shrink(said, Column(names[size(measure)]))) for measure, column, said in _said(asked))
 
 
 def _factors(asked: CalibratedQuery) -> tuple[tuple[str, Size], ...]:
     """Name the factor that goes with each size; measures of equal size shrink together."""
-    sizes = dict.fromkeys(_size(measure) for measure in asked.measures)
+    sizes = dict.fromkeys(size(measure) for measure in asked.measures)
     return tuple((f"factor_{number}", size) for number, size in enumerate(sizes, start=1))
 
 
-def _size(measure: MeasureColumns) -> Size:
-    size = measure.mechanism.size()
-    return replace(size, of=tuple(rename(expression, measure.raw) for expression in size.of))
+def size(measure: MeasureColumns) -> Size:
+    """How large a row is for a measure, in the plan's columns."""
+    found = measure.mechanism.size()
+    return replace(found, of=tuple(rename(expression, measure.raw) for expression in found.of))
 
 
-def sizes(asked: CalibratedQuery) -> tuple[tuple[Expression, ...], tuple[int, ...]]:
-    """What rows say to the measures, in one number or several each, and the most that each of them can be."""
-    listed = [pair for measure in asked.measures for pair in _sizes(measure)]
-    return tuple(expression for expression, _ in listed), tuple(most for _, most in listed)
-
-
-def _sizes(measure: MeasureColumns) -> list[tuple[Expression, int]]:
-    bounds = open_bounds([measure.mechanism]).values()
-    if any(bound.clips for _, bound in bounds):
-        # Where the bound is not known yet, rows are taken to be as full as they often are of a bound that is well chosen.
-        return [(Literal(1), _OFTEN_FULL)]
-    size = _size(measure)
-    return [(expression, math.isqrt(size.squared)) for expression in size.of]
-
-
-def contributed_numbers(asked: CalibratedQuery) -> Named:
-    """Of what a row says to the measures, the plain integers."""
-    return tuple(pair for pair in contributions(asked) if pair[0] not in tallies(asked))
-
-
-def contributed_tallies(asked: CalibratedQuery) -> Named:
-    """Of what a row says to the measures, the tallies."""
-    return tuple(pair for pair in contributions(asked) if pair[0] in tallies(asked))
-
-
-def no_numbers(asked: CalibratedQuery) -> Named:
-    """What a row says to the measures whose contribution counts elsewhere."""
-    return tuple((name, Literal(0)) for name, _ in contributed_numbers(asked))
+def carried(asked: CalibratedQuery) -> Named:
+    """What a row says to the measures, if that is little enough to be added up for all keys before it is known which are selected."""
+    said = contributions(asked)
+    return said if len(said) <= _MOST_CARRIED and not tallies(asked) else ()
 
 
 def tallies(asked: CalibratedQuery) -> frozenset[str]:

@@ -7,6 +7,7 @@ from plume.errors import PlumeBug
 from plume.plan import aggregates as a
 from plume.plan import expressions as e
 from plume.plan.dialect import DUCKDB, Target, constant, identifier
+from plume.plan.magnitude import fits, sum_fits
 
 # Of a user's keys as good as none agree in so much of their hash, the key itself decides between those that do, and DuckDB sorts texts
 # of at most 12 characters a quarter faster than longer ones.
@@ -24,7 +25,8 @@ def print_aggregate(aggregate: a.Aggregate, target: Target) -> str:
         case a.CountValues(of):
             return f"count({print_expression(of, target)})"
         case a.Sum(of):
-            return f"sum({print_expression(of, target)})"
+            total = f"sum({print_expression(of, target)})"
+            return f"CAST({total} AS BIGINT)" if sum_fits(aggregate) else total
         case a.Max(of):
             return f"max({print_expression(of, target)})"
         case a.Collect(of):
@@ -80,7 +82,7 @@ def _(expression: e.Quantise, target: Target) -> str:
     low, high = (_double(math.ldexp(bound, expression.exponent)) for bound in (expression.low, expression.high))
     distance = f"({value} - {_double(expression.origin)})" if expression.origin else value
     scaled = f"greatest(least({distance}, {high}), {low}) * {_double(2.0**-expression.exponent)}"
-    rounded = f"CAST(floor({scaled} + 0.5e0) AS {target.dialect.summable_type})"
+    rounded = f"CAST(floor({scaled} + 0.5e0) AS {_summable(expression, target)})"
     return f"CASE WHEN {_finite(value)} THEN {rounded} END"
 
 
@@ -93,15 +95,21 @@ def _finite(value: str) -> str:
 def _(expression: e.Square, target: Target) -> str:
     root = f"CAST({print_expression(expression.of, target)} AS DOUBLE)"
     scaled = f"({root} * {root} - {_double(expression.centre)}) * {_double(2.0**-expression.exponent)}"
-    return f"CAST(floor({scaled} + 0.5e0) AS {target.dialect.summable_type})"
+    return f"CAST(floor({scaled} + 0.5e0) AS {_summable(expression, target)})"
+
+
+def _summable(expression: e.Expression, target: Target) -> str:
+    return "BIGINT" if sum_fits(a.Sum(expression)) else target.dialect.summable_type
 
 
 @print_expression.register
 def _(expression: e.DownWeight, target: Target) -> str:
     total, count = print_expression(expression.of, target), print_expression(expression.count, target)
+    if expression.limit == 1:
+        return f"CASE WHEN {count} > 1 THEN {total} {_divide(target)} {count} ELSE {total} END"
     # Both engines would rather overflow than widen a 64-bit total.
     weighted = f"CAST({total} AS {target.dialect.wide_type}) * {expression.limit} {_divide(target)} {count}"
-    return f"CASE WHEN {count} > {expression.limit} THEN {weighted} ELSE {total} END"
+    return f"CASE WHEN {count} > {expression.limit} THEN CAST({weighted} AS BIGINT) ELSE {total} END"
 
 
 @print_expression.register
@@ -212,6 +220,8 @@ def _(expression: e.Shrink, target: Target) -> str:
 
 def _print_shrunk(number: str, expression: e.Shrink, target: Target) -> str:
     factor = print_expression(expression.factor, target)
+    if fits(expression.of, times=WHOLE):
+        return f"{number} * {factor} {_divide(target)} {WHOLE}"
     return f"CAST(CAST({number} AS {target.dialect.wide_type}) * {factor} {_divide(target)} {WHOLE} AS BIGINT)"
 
 
@@ -240,13 +250,9 @@ def _(expression: e.Compare, target: Target) -> str:
 
 
 @print_expression.register
-def _(expression: e.AllOf, target: Target) -> str:
-    return "(" + " AND ".join(print_expression(condition, target) for condition in expression.conditions) + ")"
-
-
-@print_expression.register
-def _(expression: e.AnyOf, target: Target) -> str:
-    return "(" + " OR ".join(print_expression(condition, target) for condition in expression.conditions) + ")"
+def _(expression: e.AllOf | e.AnyOf, target: Target) -> str:
+    word = " AND " if isinstance(expression, e.AllOf) else " OR "
+    return "(" + word.join(print_expression(condition, target) for condition in expression.conditions) + ")"
 
 
 @print_expression.register

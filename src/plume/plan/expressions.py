@@ -73,7 +73,7 @@ class Square:
 
 @dataclass(frozen=True)
 class DownWeight:
-    """A total of `count` values weighted down as if there were `limit` of them, if there are more; cut toward zero."""
+    """A total of 64 bits of `count` values, weighted down as if there were `limit` of them, if there are more; cut toward zero."""
 
     of: "Expression"
     count: "Expression"

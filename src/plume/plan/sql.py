@@ -11,6 +11,7 @@ from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
 from plume.plan.expression_sql import WHOLE, print_aggregate, print_expression
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
+from plume.plan.magnitude import fits, magnitude
 from plume.plan.nodes import (
     Append,
     Clip,
@@ -105,8 +106,10 @@ def _names(names: tuple[str, ...], dialect: Dialect) -> str:
 
 def _print_map(step: Map, target: Target) -> str:
     dialect = target.dialect
-    if dialect is DUCKDB and isinstance(step.source, CountKeys) and _keeps_uncounted(step, step.source):
-        return _print_uncounted(step, step.source, target)
+    if dialect is DUCKDB and isinstance(step.source, CountKeys):
+        limit = _limit_of_uncounted(step, step.source)
+        if limit is not None:
+            return _print_uncounted(step, step.source, limit, target)
     columns = ",\n       ".join(
         f"{print_expression(expression, target)} AS {identifier(name, dialect)}"
         for name, expression in step.expressions
@@ -115,23 +118,25 @@ def _print_map(step: Map, target: Target) -> str:
     return f"SELECT {columns}\nFROM {_name(step.source, dialect)}{where}"
 
 
-def _keeps_uncounted(step: Map, counted: CountKeys) -> bool:
-    """Tell whether a step keeps just the rows of users with so few keys that they were not counted."""
+def _limit_of_uncounted(step: Map, counted: CountKeys) -> int | None:
+    """Give the limit within which a step keeps users, if it need not know how many keys they have."""
     uncounted, column = IsNull(Column(counted.column)), Column(counted.column)
     match step.where:
         case AnyOf((first, Compare(left, Comparator.AT_MOST, Literal(int(limit))))):
-            return first == uncounted and left == column and limit <= counted.above
+            unread = limit <= counted.above or all(column != expression for _, expression in step.expressions)
+            return limit if first == uncounted and left == column and unread else None
         case _:
-            return False
+            return None
 
 
-def _print_uncounted(step: Map, counted: CountKeys, target: Target) -> str:
-    """Leave the few users out that were counted, which DuckDB does faster than looking everybody up among them."""
+def _print_uncounted(step: Map, counted: CountKeys, limit: int, target: Target) -> str:
+    """Leave the few users out that are above a limit, which DuckDB does faster than looking everybody up."""
     dialect = target.dialect
     nothing = {counted.column: f"NULL AS {identifier(counted.column, dialect)}"}
     columns = ", ".join(nothing.get(name) or _print_column(name, e, target) for name, e in step.expressions)
-    user, users = identifier(counted.user, dialect), identifier(_users(counted), dialect)
-    return f"SELECT {columns}\nFROM {_name(counted.source, dialect)} ANTI JOIN {users} USING ({user})"
+    user, users, keys = (identifier(name, dialect) for name in (counted.user, _users(counted), counted.column))
+    above = users if limit <= counted.above else f"(SELECT {user} FROM {users} WHERE {keys} > {limit})"
+    return f"SELECT {columns}\nFROM {_name(counted.source, dialect)} ANTI JOIN {above} USING ({user})"
 
 
 def _print_column(name: str, expression: Expression, target: Target) -> str:
@@ -209,8 +214,14 @@ def _print_clip(step: Clip, target: Target) -> str:
 
 
 def _print_size(size: Size, target: Target) -> str:
-    printed = [print_expression(of, target) for of in size.of]
-    return f"sum({' + '.join(f'CAST({of} AS {target.dialect.wide_type}) * {of}' for of in printed)})"
+    return f"sum({' + '.join(_print_square(of, target) for of in size.of)})"
+
+
+def _print_square(of: Expression, target: Target) -> str:
+    printed = print_expression(of, target)
+    if fits(of, times=magnitude(of) or 1):
+        return f"CAST({printed} * {printed} AS {target.dialect.summable_type})"
+    return f"CAST({printed} AS {target.dialect.wide_type}) * {printed}"
 
 
 def _print_factor(size: str, most: int) -> str:

@@ -1,0 +1,112 @@
+"""One run on DuckDB. Steps become temporary views and tables of a database in memory or, where they would not fit, of a file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import duckdb
+import pyarrow as pa
+
+from plume.engines.duckdb_silence import withheld
+from plume.engines.duckdb_types import column_type
+from plume.engines.engine import Noising
+from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
+from plume.plan.nodes import Lookup
+from plume.plan.types import Schema
+
+_PACKED = "packed"
+# Lists may have thousands of entries in each row.
+_ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
+
+
+class DuckDBSession:
+    """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
+
+    dialect: ClassVar[Dialect] = DUCKDB
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    def schema(self, name: str) -> Schema:
+        """Say what columns a table or step has."""
+        relation = withheld(name, lambda: self._connection.table(name))
+        return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+        self._execute(name, f"CREATE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
+
+    def relate(self, name: str, select: str) -> None:
+        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
+        self.define(name, select)
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once, for the several steps that read it."""
+        self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
+
+    def lookup(self, selected: str) -> Lookup:
+        """Every worker is a thread of this process, and holds all selected keys."""
+        del selected
+        return Lookup.BROADCAST
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
+        batches = withheld(name, lambda: [noising(batch) for batch in self._batches(source)])
+        self.write(name, pa.Table.from_batches(batches), types=self.schema(source))
+
+    def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
+        """Write rows down as a step; columns named in `types` get these types, which Arrow may not know."""
+        arrow = f"{name}_arrow"
+        self.read(arrow, rows)
+        columns = ", ".join(typed(column, types) for column in rows.column_names)
+        self.keep(name, f"SELECT {columns} FROM {identifier(arrow, DUCKDB)}")
+        self._connection.unregister(arrow)
+
+    def fetch(self, name: str, order: tuple[str, ...]) -> pa.Table:
+        """Return the rows of a step that may leave, sorted."""
+        by = ", ".join(identifier(column, DUCKDB) for column in order)
+        select = f"SELECT * FROM {identifier(name, DUCKDB)} ORDER BY {by}"
+        return withheld(name, lambda: self._connection.sql(select).to_arrow_table())
+
+    def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Let the rows of an Arrow table or stream be read under a name, without copying them."""
+        withheld(name, lambda: self._connection.register(name, rows))
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
+        return withheld("input", lambda: self._connection.execute(statement).fetchall())
+
+    def attach(self, path: str, database: str) -> None:
+        """Open a database file for reading."""
+        self._execute("input", f"ATTACH {constant(path, DUCKDB)} AS {database} (TYPE duckdb, READ_ONLY)")
+
+    def _execute(self, name: str, statement: str) -> None:
+        withheld(name, lambda: self._connection.execute(statement))
+
+    def _batches(self, source: str) -> Iterator[pa.RecordBatch]:
+        relation = self._connection.table(source)
+        has_lists = any(kind.id == "list" for kind in relation.types)
+        reader = relation.to_arrow_reader(_ROWS_WITH_LISTS_PER_BATCH if has_lists else _ROWS_PER_BATCH)
+        # Never no batch at all, so that the columns of an empty step come through.
+        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+        yield from reader
+
+
+class PackingSession(DuckDBSession):
+    """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+        super().__init__(connection)
+        self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once, for the several steps that read it."""
+        packed = f"{_PACKED}.main.{identifier(name, DUCKDB)}"
+        self._execute(name, f"CREATE TABLE {packed} AS\n{select}")
+        self.define(name, f"SELECT * FROM {packed}")
+
+
+def typed(column: str, types: Schema) -> str:
+    """Print a column, as the type that `types` has for it, if any."""
+    quoted = identifier(column, DUCKDB)
+    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted

@@ -1,0 +1,58 @@
+"""Large files: kept steps are packed, and everything is as it would be without."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from exact import exact_release
+from plume.engines import duckdb as engine
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Table
+
+QUERY = plume.Query(
+    user="user",
+    keys=["word", "number"],
+    measures=[
+        plume.count(max_per_key=3),
+        plume.mean("value", low=0, high=9),
+        plume.median("value", low=0, high=9),
+    ],
+    max_keys_per_user=4,
+    budget=plume.Budget(epsilon=20, delta=1e-3),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """People of whom some have more keys than the limit and some many records of one key."""
+    rows = [
+        (user, f"w{(user * step) % 7}", step % 3, float(step % 10)) for user in range(120) for step in range(user % 13)
+    ]
+    columns = dict(zip(("user", "word", "number", "value"), map(list, zip(*rows, strict=True)), strict=True))
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    return tmp_path / "rows.parquet"
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
+def test_large_files_give_the_release_that_small_ones_give(
+    pipeline: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = exact_release(QUERY, path, engine=DuckDB(), pipeline=pipeline)
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    assert small.num_rows > 0
+    assert exact_release(QUERY, path, engine=DuckDB(), pipeline=pipeline).equals(small)
+
+
+def test_kept_steps_take_less_room_and_are_gone_afterwards(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    rows, bytes_per_row = 1_000_000, 16
+    (room := tmp_path / "room").mkdir(mode=0o700)
+    with DuckDB(temp_directory=room).open({"input": Table(path, {})}) as session:
+        session.keep("numbers", f"SELECT range // 7 AS a, range % 1000 AS b FROM range({rows})")
+        assert sum(file.stat().st_size for file in room.rglob("packed*")) < rows * bytes_per_row / 2
+    assert not list(room.iterdir())
