@@ -42,11 +42,11 @@ def exact_step(
     engine: Engine,
     pipeline: str = "plume",
     prescribed: Mapping[str, pa.Table] = MappingProxyType({}),
-    limit: int | None = None,
+    chosen: Mapping[str, float] = MappingProxyType({}),
     order: tuple[str, ...] | None = None,
 ) -> pa.Table:
-    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn. `limit` is one that was chosen."""
-    asked, plan = make_plan(query, pipeline, limit=limit)
+    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn. `chosen` is what was left open."""
+    asked, plan = make_plan(query, pipeline, chosen=chosen)
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
         for listed, rows in public_tables(asked).items():
             session.write(listed, rows, types={})

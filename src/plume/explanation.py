@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from plume.errors import UsageError
+from plume.mechanisms.open_bound import open_bounds, until_chosen
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.keys_per_user import OFFERS
@@ -68,14 +69,14 @@ class Explanation:
         return tuple(noise for measure in self.asked.measures for noise in _noise_of(self.asked, measure))
 
     @property
-    def chosen(self) -> dict[str, int]:
+    def chosen(self) -> dict[str, float]:
         """What was chosen within the budget, once it was; nothing, if nothing was left open."""
-        return {LIMIT: self.asked.max_keys_per_user} if self.asked.chosen else {}
+        return dict(self.asked.chosen)
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be chosen; until then noise and steps are told for the limit that selection has."""
-        return self.asked.choice is not None and not self.asked.chosen
+        """Whether something is still to be chosen; until then noise and steps are told for stand-ins."""
+        return bool(self.asked.undecided)
 
     @property
     def selection(self) -> tuple[dict[str, str | float | int], ...]:
@@ -119,8 +120,9 @@ class Explanation:
         } | ({"chosen": self.chosen} if self.chosen else {})
 
     def __str__(self) -> str:
-        open_limit = [f"if {LIMIT} = {self.asked.max_keys_per_user} is chosen:"] if self.is_open else []
-        sections = self._sections() | {"steps": [*open_limit, *explain_steps(self.plan).splitlines()]}
+        open_limit = any(choice.what == LIMIT for choice in self.asked.undecided)
+        said = [f"if {LIMIT} = {self.asked.max_keys_per_user} is chosen:"] if open_limit else []
+        sections = self._sections() | {"steps": [*said, *explain_steps(self.plan).splitlines()]}
         return "\n".join([self._head, *(_section(title, lines) for title, lines in sections.items())])
 
     def _repr_html_(self) -> str:
@@ -138,7 +140,7 @@ class Explanation:
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
             "spends": [f"{part}: {price}" for part, price in prices(self)],
-            "bound": [_bound(self)],
+            "bound": list(_bounds(self)),
             "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {_deviation(self, n)}" for n in self.noise],
         }
@@ -152,12 +154,12 @@ def explain_plan(asked: CalibratedQuery, plan: Noise, pipeline: str) -> Explanat
     return Explanation(asked, plan, pipeline)
 
 
-def decide(explanation: Explanation, chosen: Mapping[str, int]) -> Explanation:
+def decide(explanation: Explanation, chosen: Mapping[str, float]) -> Explanation:
     """Explain the same query with what was chosen within the budget."""
-    if LIMIT not in chosen:
-        return explanation
     pipeline = explanation.pipeline
-    return Explanation(*make_plan(explanation.asked.query, pipeline, limit=chosen[LIMIT]), pipeline)
+    return (
+        Explanation(*make_plan(explanation.asked.query, pipeline, chosen=chosen), pipeline) if chosen else explanation
+    )
 
 
 def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
@@ -176,23 +178,39 @@ def guarantee(explanation: Explanation) -> str:
     )
 
 
-def _bound(explanation: Explanation) -> str:
+def _bounds(explanation: Explanation) -> Iterator[str]:
     """Say what each user is held to, and who says so."""
-    asked = explanation.asked
+    asked, undecided = explanation.asked, {choice.what for choice in explanation.asked.undecided}
     user, limit = asked.query.user, asked.max_keys_per_user
-    if explanation.is_open:
-        return (
+    if LIMIT in undecided:
+        yield (
             f"each {user} counts in at most {LIMIT} keys, which is chosen once keys are selected, "
             f"from {OFFERS[0]} to {OFFERS[-1]}, by a noised histogram of keys per {user}; {limit} when keys are selected"
         )
-    said = f"each {user} counts in at most {limit} keys"
-    return f"{said}, as was chosen by a noised histogram" if asked.chosen else said
+    else:
+        said = f"each {user} counts in at most {limit} keys"
+        yield f"{said}, as was chosen by a noised histogram" if LIMIT in asked.chosen else said
+    for what, (_, bound) in open_bounds(asked.query.measures).items():
+        if what in undecided:
+            yield (
+                f"{what} is chosen once keys are selected, from {bound.offers[0]:.3g} to {bound.offers[-1]:.3g}, "
+                f"by a noised histogram of what each {user} has per key"
+            )
+        else:
+            yield f"{what} is {asked.chosen[what]:g}, as was chosen by a noised histogram"
 
 
 def _deviation(explanation: Explanation, noise: MeasureNoise) -> str:
-    if not explanation.is_open:
-        return f"{noise.standard_deviation:.4g}"
-    return f"{noise.standard_deviation / math.sqrt(explanation.asked.max_keys_per_user):.4g} times √{LIMIT}"
+    """Say how wide noise is, in proportion to what is still open."""
+    asked, undecided = explanation.asked, {choice.what for choice in explanation.asked.undecided}
+    deviation, factors = noise.standard_deviation, []
+    if LIMIT in undecided:
+        deviation, factors = deviation / math.sqrt(asked.max_keys_per_user), [f" times √{LIMIT}"]
+    for what, (number, bound) in open_bounds(asked.query.measures).items():
+        measured = asked.query.measures[number].name == noise.measure and noise.part in (None, bound.part)
+        if measured and what in undecided:
+            deviation, factors = deviation / until_chosen(None), [*factors, f" times {bound.name}"]
+    return f"{deviation:.4g}{''.join(factors)}"
 
 
 def choices(explanation: Explanation) -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError
 from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.open_bound import AUTO, open_bounds
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget
@@ -22,7 +23,6 @@ from plume.selection.public_keys import check_public_keys, table_of_keys
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
 
-AUTO = "auto"
 # Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent (algorithms 1.4).
 _KEYS_WHEN_SELECTING = 64
 WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
@@ -104,6 +104,11 @@ class Query:
     def chooses_limit(self) -> bool:
         """Whether max_keys_per_user is chosen within the budget."""
         return self.max_keys_per_user == AUTO
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What is chosen within the budget, in this order."""
+        return (*((LIMIT,) if self.chooses_limit else ()), *open_bounds(self.measures))
 
     @property
     def selection_limit(self) -> int:
@@ -202,19 +207,19 @@ def _refuse_bad_noise(query: Query) -> None:
         )
     if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
-    if query.chooses_limit:
-        _refuse_choosing_without_gaussian_noise(query)
+    for choice in query.choices:
+        _refuse_choosing_without_gaussian_noise(query, choice)
 
 
-def _refuse_choosing_without_gaussian_noise(query: Query) -> None:
+def _refuse_choosing_without_gaussian_noise(query: Query, choice: str) -> None:
     """Only there what is spent does not depend on the number that is chosen, at no loss (docs/guarantees/auto-limit.md)."""
     if query.noise == "laplace" or query.composition == BASIC or query.selection not in (AUTO, *GAUSSIAN_STRATEGIES):
         raise BoundError(
-            f"max_keys_per_user is {AUTO!r}, which needs Gaussian noise throughout; "
+            f"{choice} is {AUTO!r}, which needs Gaussian noise throughout; "
             "leave noise, selection and composition as they are, or give a number."
         )
     if query.budget.delta == 0:
-        raise BudgetError(f"delta is 0; max_keys_per_user = {AUTO!r} needs a delta above 0, such as 1e-6.")
+        raise BudgetError(f"delta is 0; {choice} = {AUTO!r} needs a delta above 0, such as 1e-6.")
 
 
 def _refuse_bad_composition(query: Query) -> None:
@@ -235,8 +240,7 @@ def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     if given is None:
         raise BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
     selection = (SELECTION,) if query.public_keys is None else ()
-    limit = (LIMIT,) if query.chooses_limit else ()
-    parts = (*selection, *limit, *(measure.name for measure in query.measures))
+    parts = (*selection, *query.choices, *(measure.name for measure in query.measures))
     for name, weight in given.items():
         if parts.count(name) != 1:
             raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")

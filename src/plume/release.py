@@ -66,7 +66,7 @@ class Release:
         return self.explanation.noise
 
     @property
-    def chosen(self) -> dict[str, int]:
+    def chosen(self) -> dict[str, float]:
         """What was chosen within the budget, such as max_keys_per_user; nothing, if the query left nothing open."""
         return self.explanation.chosen
 
@@ -191,7 +191,7 @@ class Release:
 
     def __str__(self) -> str:
         noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in self.noise)
-        chosen = (f"chosen within the budget: {name} = {value}" for name, value in self.chosen.items())
+        chosen = (f"chosen within the budget: {name} = {value:g}" for name, value in self.chosen.items())
         remarks = (self.guarantee, *chosen, f"noise (standard deviation): {noise}")
         return "\n".join([show(self.rows), *map(printable, remarks)])
 

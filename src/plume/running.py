@@ -16,8 +16,8 @@ from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, charge_for, publish, released, request_of
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.calibrated import CalibratedQuery
-from plume.pipelines.chosen import chosen_limit, public_tables
-from plume.pipelines.keys_per_user import BUCKET
+from plume.pipelines.chosen import choose, public_tables
+from plume.pipelines.offers import BUCKET
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.nodes import Noise
@@ -112,22 +112,24 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
         for name, table in public_tables(asked).items():
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
-        if asked.choice is not None:
-            asked, plan = make_plan(query, pipeline, limit=_choose(asked, plan, walk, session))
+        while asked.undecided:
+            asked, plan = make_plan(query, pipeline, chosen=_choose(asked, plan, walk, session))
         rows = walk.through(plan, to=plan, order=asked.keys)
     names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
     explanation = explain_plan(asked, plan, pipeline)
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
 
 
-def _choose(asked: CalibratedQuery, plan: Noise, walk: Walk, session: Session) -> int:
-    """Run a plan as far as the histogram that decides its limit, and choose.
+def _choose(asked: CalibratedQuery, plan: Noise, walk: Walk, session: Session) -> dict[str, float]:
+    """Run a plan as far as the histogram that decides the next number, and choose it.
 
     Guarantee: nothing is looked at but what was noised, and the number of selected keys. docs/guarantees/auto-limit.md.
     """
-    (histogram,) = plan.knowing
+    choice = asked.undecided[0]
+    (histogram,) = (step for step in plan.knowing if step.name == choice.step)
     rows = walk.through(plan, to=histogram, order=(BUCKET,))
-    return chosen_limit(asked, rows, selected=session.fetch(SELECTED_KEYS, asked.keys).num_rows)
+    selected = session.fetch(SELECTED_KEYS, asked.keys).num_rows
+    return {**asked.chosen, choice.what: choose(asked, choice, rows, selected=selected)}
 
 
 def _relate(session: Session, relation: Relation) -> None:

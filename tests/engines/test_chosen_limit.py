@@ -19,7 +19,7 @@ from reference import pipelines as reference
 from reference.pipelines import Key, Record, System
 from strategies import KEYS, Asked, records, table
 
-SELECTION_LIMIT, FULL = 64, 1024
+FULL, LIMIT = 1024, "max_keys_per_user"
 # Where rows of the histogram begin: one to 2**14 keys, four to an octave, whole numbers only, and each of them once.
 STARTS = [1, *sorted({math.ceil(2 ** (step / 4) - 1e-9) + 1 for step in range(56)})]
 
@@ -35,7 +35,7 @@ def system(case: Asked) -> System:
     rounds = calibrate(case.query).rounds
     weighted = case.query.selection != "gaussian_threshold"
     return System(
-        limit=SELECTION_LIMIT,
+        limit=case.query.selection_limit,
         salt=SALT,
         measures=case.measures,
         retain_key=retaining_by(rounds[0]) if rounds else lambda weight: False,  # noqa: ARG005
@@ -87,7 +87,7 @@ def test_the_histogram_equals_the_reference(engine: Engine, pipeline: str) -> No
         asked, rows = choosing(case), given_records(case, listed)
         expected = histogram(asked, rows, selected_by(asked, rows))
         exact = exact_step(
-            asked.query, table(listed), "histogram_exact", engine=engine, pipeline=pipeline, order=("bucket",)
+            asked.query, table(listed), "keys_per_user_exact", engine=engine, pipeline=pipeline, order=("bucket",)
         )
         assert found_in(exact) == expected
         crowded["tables"] += sum(users > 0 for users, _ in expected.values()) > 1
@@ -103,7 +103,7 @@ def test_whatever_limit_is_chosen_the_rest_equals_the_reference(engine: Engine, 
     def look(case: Asked, listed: Listed) -> None:
         asked, rows, limit = choosing(case), given_records(case, listed), next(limits) % 4 + 1
         answer = reference.of_public_keys(replace(system(asked), limit=limit), rows, selected_by(asked, rows))
-        exact = exact_step(asked.query, table(listed), "exact", engine=engine, pipeline=pipeline, limit=limit)
+        exact = exact_step(asked.query, table(listed), "exact", engine=engine, pipeline=pipeline, chosen={LIMIT: limit})
         assert states(exact, asked) == expected_states(asked, answer)
 
     on_random_tables(engine, 120 if isinstance(engine, DuckDB) else 20, look)

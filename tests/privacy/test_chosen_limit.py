@@ -11,12 +11,11 @@ import pytest
 
 from exact import exact_step
 from plume.engines.engine import Engine
-from plume.pipelines.calibrated import calibrate
-from plume.pipelines.chosen import with_limit
+from plume.pipelines.chosen import calibrate_chosen
 from privacy.test_neighbours import EVERYBODY, PAIRS, QUERY, SELECTED, WITHOUT, changes_of
 
 AUTO = replace(QUERY, max_keys_per_user="auto", selection="weighted_gaussian", composition="tight")
-FULL = 1024
+FULL, LIMIT = 1024, "max_keys_per_user"
 PIPELINES = ["plume", "naive"]
 pytestmark = pytest.mark.large
 
@@ -52,7 +51,7 @@ def histogram(content: pa.Table, engine: Engine) -> np.ndarray:
     found = exact_step(
         AUTO,
         content,
-        "histogram_exact",
+        "keys_per_user_exact",
         engine=engine,
         prescribed={"selected_keys": SELECTED},
         order=("bucket",),
@@ -85,11 +84,17 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
 ) -> None:
     before, after = (
         exact_step(
-            AUTO, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}, limit=limit
+            AUTO,
+            t,
+            "exact",
+            engine=engine,
+            pipeline=pipeline,
+            prescribed={"selected_keys": SELECTED},
+            chosen={LIMIT: limit},
         )
         for t in (WITHOUT, EVERYBODY)
     )
-    for part in with_limit(calibrate(AUTO), limit).parts:
+    for part in calibrate_chosen(AUTO, {LIMIT: limit}).parts:
         norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
         paid = limit * part.part.squared << 2 * part.bits
         assert near * paid < max(norms) <= paid
@@ -99,9 +104,17 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
 def test_a_limit_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: str) -> None:
     """The test of the test above."""
     before, after = (
-        exact_step(AUTO, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED}, limit=3)
+        exact_step(
+            AUTO,
+            t,
+            "exact",
+            engine=engine,
+            pipeline=pipeline,
+            prescribed={"selected_keys": SELECTED},
+            chosen={LIMIT: 3},
+        )
         for t in (WITHOUT, EVERYBODY)
     )
-    part = with_limit(calibrate(AUTO), 2).parts[0]
+    part = calibrate_chosen(AUTO, {LIMIT: 2}).parts[0]
     norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
     assert max(norms) > 2 * part.part.squared << 2 * part.bits

@@ -111,6 +111,23 @@ class Sum:
 
 
 @dataclass(frozen=True)
+class OpenSum(Sum):
+    """A total whose bound is chosen late: until then in steps of 2**-22, then within the bound, in its own steps, cut toward zero."""
+
+    def combine_raw(self, records: Sequence[Record]) -> int | None:
+        values = numbers(records, self.column, self.where)
+        return sum(fine(value) for value in values) if values else None
+
+    def preprocess(self, state: int | None) -> Total:
+        inside = max(int(self.low * 2**22), min(int(self.high * 2**22), state or 0))
+        return {"total": int(Fraction(inside, 2**22) / Fraction(self.step))}
+
+
+def fine(value: float) -> int:
+    return math.floor(min(max(value, -(2.0**40)), 2.0**40) * 2.0**22 + 0.5)
+
+
+@dataclass(frozen=True)
 class Mean:
     """Values as steps from the middle of their bounds; a user with more than `limit` of them is weighted down, toward zero."""
 
@@ -167,6 +184,21 @@ class Mean:
         """The mean from the middle of the bounds, and within them."""
         found = total["total"] / max(total["values"], 1) * self.step
         return min(max(found, self.low - self.middle), self.high - self.middle)
+
+
+@dataclass(frozen=True)
+class OpenMean(Mean):
+    """Each user's own mean, whose bounds are chosen late: until then in steps of 2**-22, cut toward zero."""
+
+    def combine_raw(self, records: Sequence[Record]) -> list[int]:
+        return [fine(value) for value in numbers(records, self.column, self.where)]
+
+    def own(self, state: list[int]) -> int | None:
+        return int(Fraction(sum(state), len(state))) if state else None
+
+    def preprocess(self, state: list[int]) -> Total:
+        own = self.own(state)
+        return {"values": min(len(state), 1), "total": 0 if own is None else self.quantise(float(own) / 2.0**22)}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
 from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
-from plume.auditing.choice import choice, with_fixed_limit
+from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.made_up import without_conditions
@@ -90,9 +90,9 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
 
 def findings(trial: Trial, trials: int) -> Iterator[Finding]:
     """Make one test after another, the cheapest first, for whoever wants to stop at the first that fails."""
-    if trial.query.chooses_limit:
+    if trial.query.choices:
         yield from choice(trial, trials)
-        trial = with_fixed_limit(trial)
+        trial = with_fixed_numbers(trial)
     asked = replace(trial, query=_pinned(trial))
     yield from invariants(asked)
     yield from noise(asked, trials)

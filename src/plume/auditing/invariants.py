@@ -41,7 +41,7 @@ def invariants(trial: Trial) -> list[Finding]:
     changed = [
         _changes(trial, before[what], base, cells, what) for what, trial in (("chosen", chosen), ("known", known))
     ]
-    return [_claims(trial), *changed, *_complete(before["known"], popular), *_rows(chosen, before["chosen"], base)]
+    return [claims_hold(trial), *changed, *_complete(before["known"], popular), *_rows(chosen, before["chosen"], base)]
 
 
 def _enough_users(chosen: Trial) -> int:
@@ -51,7 +51,7 @@ def _enough_users(chosen: Trial) -> int:
     return 2 + math.ceil(certain) + chosen.query.min_users
 
 
-def _claims(trial: Trial) -> Finding:
+def claims_hold(trial: Trial) -> Finding:
     """What the parts say they spend must compose to the budget, by the simplest formulas there are."""
     budget, parts = trial.query.budget, trial.explain().facts()["spent"]
     epsilon = math.fsum(part.get("epsilon", 0) for part in parts)

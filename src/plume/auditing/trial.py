@@ -11,7 +11,6 @@ from plume.auditing.finding import Answered
 from plume.auditing.made_up import Row, table
 from plume.engines.engine import Engine
 from plume.explanation import Explanation
-from plume.privacy.calibration import LIMIT
 from plume.query import Query
 from plume.release import Release
 from plume.running import explain, run, run_with
@@ -45,10 +44,10 @@ class Trial:
         """Release made-up rows with real noise."""
         return self._answered(run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline))
 
-    def choose(self, rows: Iterable[Row]) -> int:
-        """Release made-up rows with real noise, and say which limit was chosen."""
+    def choose(self, what: str, rows: Iterable[Row]) -> float:
+        """Release made-up rows with real noise, and say what was chosen."""
         release = run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline)
-        return release.chosen[LIMIT]
+        return release.chosen[what]
 
     def exact(self, rows: Iterable[Row]) -> Answered:
         """Release made-up rows without noise."""

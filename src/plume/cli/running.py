@@ -75,7 +75,7 @@ def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release])
     noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     say(release.guarantee)
     for name, value in release.chosen.items():
-        say(f"chosen within the budget: {name} = {value}")
+        say(f"chosen within the budget: {name} = {value:g}")
     say(f"noise (standard deviation): {noise}")
     if release.receipt is not None:
         receipt = release.receipt

@@ -1,13 +1,14 @@
 """How many records a key has."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import pyarrow as pa
 
 from plume.errors import BoundError
 from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.open_bound import AUTO, OpenBound, open_count, until_chosen
 from plume.mechanisms.rows import NUMBERS, condition, given, values
 from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
@@ -27,14 +28,32 @@ class CountRecords:
     Guarantee: one user changes one key by at most `max_per_key`. docs/guarantees/count.md.
     """
 
-    max_per_key: int
+    max_per_key: int | str
     column: str | None = None
     name: str = "count"
     where: str | None = None
+    chosen: float | None = field(default=None, repr=False)
+    """What max_per_key was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key, LARGEST_COUNT)
+        if self.max_per_key != AUTO:
+            refuse_bad_limit(self.max_per_key, LARGEST_COUNT, or_auto=f", or {AUTO!r}")
         condition(self.where)
+
+    @property
+    def limit(self) -> int:
+        """The most records of one user that count per key."""
+        return self.max_per_key if isinstance(self.max_per_key, int) else int(until_chosen(self.chosen))
+
+    @property
+    def open_bound(self) -> OpenBound | None:
+        """The limit, if it is left open."""
+        is_open = self.max_per_key == AUTO
+        return open_count("max_per_key", Column("records"), part="records") if is_open else None
+
+    def with_bound(self, bound: float) -> Self:
+        """Give the open limit a number."""
+        return replace(self, chosen=int(bound))
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -63,7 +82,7 @@ class CountRecords:
         """Let no user count for more than the limit."""
         if not self.combine_raw():
             return {"records": Literal(1)}
-        return {"records": Clamp(Column("records"), 0, self.max_per_key)}
+        return {"records": Clamp(Column("records"), 0, self.limit)}
 
     def combine_keyed(self) -> Aggregates:
         """Add the users' counts."""
@@ -71,30 +90,30 @@ class CountRecords:
 
     def parts(self) -> tuple[Part, ...]:
         """One user's records in one key, at most."""
-        return (number("records", self.max_per_key),)
+        return (number("records", self.limit),)
 
     def size(self) -> Size:
         """The records that count."""
-        return size_of(self.max_per_key, *self.preprocess().values())
+        return size_of(self.limit, *self.preprocess().values())
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""
         return {self.name: pa.array(noised["records"])}
 
 
-def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES) -> None:
+def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "") -> None:
     """Refuse a limit on records that is no limit."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= largest:
         raise BoundError(
-            f"max_per_key is {limit!r}; it must be a whole number from 1 to {largest}: "
+            f"max_per_key is {limit!r}; it must be a whole number from 1 to {largest}{or_auto}: "
             "how many records of one user count per key."
         )
 
 
 def count(
-    max_per_key: int, *, column: str | None = None, name: str | None = None, where: str | None = None
+    max_per_key: int | str, *, column: str | None = None, name: str | None = None, where: str | None = None
 ) -> CountRecords:
-    """Count records per key; each user adds at most `max_per_key` to a key.
+    """Count records per key; each user adds at most `max_per_key` to a key, or as many as "auto" chooses within the budget.
 
     With a column, only records with a number in it are counted, and the count is called `<column>_count`; with `where=`, only those that
     satisfy the condition.

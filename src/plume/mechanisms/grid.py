@@ -32,7 +32,7 @@ class Grid:
         return max(abs(self.low), abs(self.high))
 
 
-def grid_between(low: float, high: float, *, names: tuple[str, str]) -> Grid:
+def grid_between(low: Any, high: Any, *, names: tuple[str, str]) -> Grid:
     """Lay a grid between two bounds; `names` are the caller's words for them.
 
     Guarantee: it depends on the bounds alone, never on data.

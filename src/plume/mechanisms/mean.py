@@ -1,23 +1,29 @@
 """The mean of a value: total and number of values, noised together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
+from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.open_bound import AUTO, OpenBound, between, finely, in_fine_steps, is_open, open_bound
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, CountValues, Sum
-from plume.plan.expressions import Clamp, Column, Columns, DownWeight, Expression
+from plume.plan.expressions import Absolute, Clamp, Column, Columns, DownWeight, Expression, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 # The error of a mean is least if the total gets twice what the number of values gets (algorithms 4.1).
 _TOTAL_WEIGHT = Fraction(2, 3)
+_BOUNDS = ("low", "high")
+# What is read of a user's own mean where the bounds of single values are not known in time.
+_OWN_MEAN = DownWeight(Column("total"), Column("values"), 1)
 
 
 @dataclass(frozen=True)
@@ -31,21 +37,45 @@ class Mean:
     """
 
     column: str
-    low: Bound
-    high: Bound
+    low: Bound | str
+    high: Bound | str
     max_per_key: int
     name: str
     where: str | None = None
+    chosen: float | None = field(default=None, repr=False)
+    """What `high` was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
         refuse_bad_limit(self.max_per_key)
-        scale_between(self.low, self.high)
+        if self._is_open and self.max_per_key != 1:
+            raise BoundError(
+                f"max_per_key is {self.max_per_key} beside high = {AUTO!r}, which holds for each user's own mean; leave it at 1."
+            )
+        scale_between(*self._bounds)
         condition(self.where)
+
+    @property
+    def _is_open(self) -> bool:
+        return is_open(self.low, self.high, _BOUNDS)
+
+    @property
+    def _bounds(self) -> tuple[Bound | str, Bound | str]:
+        return between(self.low, self.chosen) if self._is_open else (self.low, self.high)
 
     @property
     def scale(self) -> Scale:
         """The values' grid."""
-        return scale_between(self.low, self.high, limit=self.max_per_key)
+        return scale_between(*self._bounds, limit=self.max_per_key)
+
+    @property
+    def open_bound(self) -> OpenBound | None:
+        """The upper bound, if it is left open; then it is one of each user's own mean, since single values are gone when it is chosen."""
+        size = Absolute(_OWN_MEAN) if self.low == AUTO else _OWN_MEAN
+        return open_bound("high", size, part="total", clips=False) if self._is_open else None
+
+    def with_bound(self, bound: float) -> Self:
+        """Give the open bound a number."""
+        return replace(self, chosen=bound)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -63,12 +93,17 @@ class Mean:
         return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Count the user's values, and total their distances from the middle."""
-        return moments_of(self.scale, self.column, self.where)
+        """Count the user's values, and total their distances from the middle, or from zero as long as the middle is not known."""
+        found = moments_of(self.scale, self.column, self.where)
+        total = Sum(given(self.where, in_fine_steps(Column(self.column))))
+        return {**found, "total": total} if self._is_open else found
 
     def preprocess(self) -> Columns:
         """Weight down users with many values; one without any adds nothing."""
-        return weighted_moments(self.scale, self.max_per_key)
+        scale, weighted = self.scale, weighted_moments(self.scale, self.max_per_key)
+        exponent, origin = finely(scale.exponent, scale.middle)
+        total = Clamp(Quantise(_OWN_MEAN, exponent, origin, *scale.bounds), -scale.largest, scale.largest)
+        return {**weighted, "total": total} if self._is_open else weighted
 
     def combine_keyed(self) -> Aggregates:
         """Add both."""
@@ -124,11 +159,19 @@ def at_least_one(noised: State) -> Floats:
 
 
 def mean(
-    column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
+    column: str,
+    low: Bound | str,
+    high: Bound | str,
+    *,
+    max_per_key: int = 1,
+    name: str | None = None,
+    where: str | None = None,
 ) -> Mean:
     """Average a column per key; each value is moved into [low, high], which are numbers, dates or moments.
 
-    A user with more than `max_per_key` values in a key is weighted down to so many. With 1, each user's own mean counts once.
+    A user with more than `max_per_key` values in a key is weighted down to so many. With 1, each user's own mean counts once. With
+    `high="auto"` the bound is chosen within the budget and each user's own mean is moved into the bounds; `low` then is 0, or "auto" for
+    minus the same.
 
     >>> mean("seconds", low=0, high=60).name
     'seconds_mean'

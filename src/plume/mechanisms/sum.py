@@ -1,18 +1,22 @@
 """The total of a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.open_bound import AUTO, OpenBound, between, in_fine_steps, is_open, on_grid, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.aggregates import Aggregates, Sum
-from plume.plan.expressions import Clamp, Column, Columns, Expression, Quantise
+from plume.plan.expressions import Absolute, Clamp, Column, Columns, Expression, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
+
+_BOUNDS = ("low_total", "high_total")
 
 
 @dataclass(frozen=True)
@@ -23,17 +27,35 @@ class SumOfTotals:
     """
 
     column: str
-    low_total: float
-    high_total: float
+    low_total: float | str
+    high_total: float | str
     name: str
     where: str | None = None
+    chosen: float | None = field(default=None, repr=False)
+    """What high_total was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
         self._grid()
         condition(self.where)
 
     def _grid(self) -> Grid:
-        return grid_between(self.low_total, self.high_total, names=("low_total", "high_total"))
+        low, high = between(self.low_total, self.chosen) if self._is_open else (self.low_total, self.high_total)
+        return grid_between(low, high, names=_BOUNDS)
+
+    @property
+    def _is_open(self) -> bool:
+        return is_open(self.low_total, self.high_total, _BOUNDS)
+
+    @property
+    def open_bound(self) -> OpenBound | None:
+        """The upper bound, if it is left open: a user's own total, and its noise, are in proportion to it."""
+        total = Column("total")
+        size = Absolute(total) if self.low_total == AUTO else total
+        return open_bound("high_total", size, part="total", clips=True) if self._is_open else None
+
+    def with_bound(self, bound: float) -> Self:
+        """Give the open bound a number."""
+        return replace(self, chosen=bound)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -51,13 +73,15 @@ class SumOfTotals:
         return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Total the user's values on the grid."""
-        return {"total": Sum(given(self.where, Quantise(Column(self.column), self._grid().exponent)))}
+        """Total the user's values on the grid, or on a finer one as long as bounds are open."""
+        column = Column(self.column)
+        steps = in_fine_steps(column) if self._is_open else Quantise(column, self._grid().exponent)
+        return {"total": Sum(given(self.where, steps))}
 
     def preprocess(self) -> Columns:
         """Move the total into its bounds; a user without values adds nothing."""
-        grid = self._grid()
-        return {"total": Clamp(Column("total"), grid.low, grid.high)}
+        grid, total = self._grid(), Column("total")
+        return {"total": on_grid(total, grid) if self._is_open else Clamp(total, grid.low, grid.high)}
 
     def combine_keyed(self) -> Aggregates:
         """Add the users' totals."""
@@ -78,11 +102,12 @@ class SumOfTotals:
 
 
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
-    column: str, low_total: float, high_total: float, *, name: str | None = None, where: str | None = None
+    column: str, low_total: float | str, high_total: float | str, *, name: str | None = None, where: str | None = None
 ) -> SumOfTotals:
     """Sum a column per key; each user's total per key is moved into [low_total, high_total].
 
-    With `where=`, only records that satisfy the condition are summed.
+    With `high_total="auto"` the bound is chosen within the budget; `low_total` then is 0, or "auto" for minus the same. With `where=`,
+    only records that satisfy the condition are summed.
 
     >>> sum("seconds", low_total=0, high_total=60).name
     'seconds_sum'

@@ -1,26 +1,27 @@
 """A query with its noise: every measure and the selection know what they draw, before any data is read."""
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
+from plume.mechanisms.open_bound import AUTO
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
+from plume.pipelines.choices import Choice, choices_of
 from plume.pipelines.columns import MeasureColumns, columns_of_measures, values_of
-from plume.pipelines.keys_per_user import FULL, NoiseKeysPerUser
 from plume.pipelines.needed import needed, shares_of
 from plume.pipelines.tight import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
 from plume.pipelines.ways import Way, best
 from plume.privacy.budget import Budget
 from plume.privacy.calibration import deviation_for, drawable, gaussian_for, laplace_for
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
-from plume.query import AUTO, BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
+from plume.query import BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
 from plume.selection.gaussian_threshold import gaussian_threshold
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
@@ -32,8 +33,6 @@ from plume.selection.weighted_gaussian import weighted_gaussian
 _FEW_KEYS = 2
 CAP = 4
 """A user above the limit counts in up to so many times as many keys, each a little less (algorithms 4.3)."""
-# Of the share of choosing a limit: how full users are is a mean over all of them, which much noise hardly moves.
-_PART_OF_FULLNESS = Fraction(1, 10)
 # The mean of the absolute value of noise of scale 1.
 _MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
 
@@ -70,6 +69,11 @@ class CalibratedPart:
         """The noise's standard deviation in the units of the part."""
         return self.noise.standard_deviation * float(self.unit)
 
+    @property
+    def mean_noise(self) -> float:
+        """The mean absolute noise, in steps of the plan."""
+        return float(self.noise.scale) * _MEAN_ABSOLUTE[type(self.noise)]
+
     def half_width(self, level: float) -> int | float:
         """What noise stays within, on either side, with a probability of at least `level`, in the units of what is released."""
         width = half_width(self.noise, level)
@@ -103,10 +107,10 @@ class CalibratedQuery:
     parts: tuple[CalibratedPart, ...]
     max_keys_per_user: int
     """How many keys of one user the noise of measures pays for."""
-    choice: NoiseKeysPerUser | None = None
-    """What that number is chosen by, where the query leaves it open."""
-    chosen: bool = False
-    """Whether it was chosen; until then it is the one that selection has."""
+    choices: tuple[Choice, ...] = ()
+    """What numbers are chosen by that the query leaves open, in this order."""
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    """What was chosen; until then limits and bounds are stand-ins."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -122,6 +126,11 @@ class CalibratedQuery:
     def for_selection(self) -> "CalibratedQuery":
         """The same with the limit that selection has."""
         return replace(self, max_keys_per_user=self.query.selection_limit)
+
+    @property
+    def undecided(self) -> tuple[Choice, ...]:
+        """What is still to be chosen."""
+        return tuple(choice for choice in self.choices if choice.what not in self.chosen)
 
     @property
     def clips(self) -> bool:
@@ -142,13 +151,13 @@ class CalibratedQuery:
 def calibrate(query: Query) -> CalibratedQuery:
     """Decide which noise is drawn and how keys are chosen, and scale the noise of each part to its share of the budget.
 
-    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at. A limit that is
-    chosen within the budget comes later.
+    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at. Numbers that are
+    chosen within the budget come later.
     """
     noises = [query.noise] if query.noise != AUTO else list(NOISES)
     if query.budget.delta == 0 or query.composition == BASIC:
         noises = ["laplace"]
-    if query.chooses_limit:
+    if query.choices:
         noises = ["gaussian"]
     return best((way for noise in noises for way in _ways(query, _strategy(query, noise), noise)), error=_error)
 
@@ -205,10 +214,10 @@ def _with_gaussian(query: Query, strategy: str | None) -> CalibratedQuery:
     if strategy == "two_round_weighted_gaussian":
         return _with_two_rounds(query)
     shares, budget, limit = shares_of(query), query.budget, query.selection_limit
-    calibrated = partial(_with_choice, query, budget)
+    calibrated = partial(_with_choices, query, budget)
     if strategy is None:
         return calibrated(())
-    # Everything but selection: the measures, and the choice of a limit.
+    # Everything but selection: the measures, and choices.
     left = {
         "sigma": deviation_for(budget, shares.selection),
         "others": 1 / deviation_for(budget, 1 - shares.selection),
@@ -235,24 +244,18 @@ def _with_two_rounds(query: Query) -> CalibratedQuery:
         )
         for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
     )
-    return _with_choice(query, rest, rounds)
+    return _with_choices(query, rest, rounds)
 
 
-def _with_choice(query: Query, budget: Budget, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
-    """Give every part Gaussian noise, and the choice of a limit too, if there is one: all of a budget, by their shares."""
+def _with_choices(query: Query, budget: Budget, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
+    """Give every part Gaussian noise, and choices too, if there are any: all of a budget, by their shares."""
     limit = query.selection_limit
     asked = _calibrated(
         query,
         lambda part, share: gaussian_for(math.sqrt(part.squared), max_keys_per_user=limit, budget=budget, share=share),
         rounds,
     )
-    if not query.chooses_limit:
-        return asked
-    users, fullness = (
-        gaussian_for(most, max_keys_per_user=1, budget=budget, share=shares_of(query).limit * part)
-        for most, part in ((1, 1 - _PART_OF_FULLNESS), (FULL, _PART_OF_FULLNESS))
-    )
-    return replace(asked, choice=NoiseKeysPerUser(users, fullness))
+    return replace(asked, choices=choices_of(query, budget))
 
 
 def _with_tight(query: Query, tight: Tight, size: float) -> CalibratedQuery:
@@ -291,7 +294,4 @@ def _error(asked: CalibratedQuery) -> float:
 
 def mean_noise(asked: CalibratedQuery) -> float:
     """The mean absolute noise of all parts together, each in units of what one user can change."""
-    return math.fsum(
-        float(part.noise.scale / (1 << part.bits)) * _MEAN_ABSOLUTE[type(part.noise)] / part.part.absolute
-        for part in asked.parts
-    )
+    return math.fsum(part.mean_noise / (1 << part.bits) / part.part.absolute for part in asked.parts)

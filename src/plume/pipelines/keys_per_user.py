@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
+from plume.pipelines.offers import BUCKET, most_of_noise
 from plume.privacy.calibration import LIMIT
 from plume.privacy.cost import Cost
 
 Floats = NDArray[np.float64]
 
-BUCKET, USERS, FULLNESS = "bucket", "users", "fullness"
+USERS, FULLNESS = "users", "fullness"
 # What a user counts for whose every row says the most it can.
 FULL = 2**10
 # Four to an octave, from 1 to 2**14: a limit between two of them could gain next to nothing.
@@ -28,8 +29,6 @@ OFFERS = tuple(sorted({math.ceil(2 ** (step / _PER_OCTAVE) - 1e-9) for step in r
 """The limits that may be chosen, and the most keys of a user in each row of the histogram."""
 EDGES = (1, *(offer + 1 for offer in OFFERS))
 """Where the rows of the histogram begin and end."""
-# Numbers of users below what noise alone may give are taken for none; that happens to any of them with a chance of 2 % (algorithms 5.2).
-_CHANCE_OF_NOISE = 0.02
 
 
 @dataclass(frozen=True)
@@ -42,6 +41,9 @@ class NoiseKeysPerUser:
 
     users: RoundedGaussian
     fullness: RoundedGaussian
+    what: str = LIMIT
+    """What is chosen by it."""
+    step: str = "keys_per_user"
     max_keys_per_user: int = 1
     """Rows play the part of keys, and each user is in one."""
     reads: tuple[str, ...] = (USERS, FULLNESS)
@@ -49,9 +51,14 @@ class NoiseKeysPerUser:
     chooses_rows: bool = False
 
     @property
+    def rows(self) -> int:
+        """How many rows the histogram has, whatever the data are."""
+        return len(OFFERS)
+
+    @property
     def costs(self) -> tuple[Cost, ...]:
         """What both columns spend together."""
-        return (Cost(LIMIT, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
+        return (Cost(self.what, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise both columns of every row, once."""
@@ -60,11 +67,6 @@ class NoiseKeysPerUser:
         noised[FULLNESS] = noised[FULLNESS] + self.fullness.sample(batch.num_rows, entropy)
         columns = [batch.column(BUCKET), *map(pa.array, noised.values())]
         return pa.RecordBatch.from_arrays(columns, names=list(self.writes))
-
-
-def buckets() -> pa.Table:
-    """List the rows that the histogram has, whatever the data are."""
-    return pa.table({BUCKET: pa.array(range(len(OFFERS)), pa.int64())})
 
 
 @dataclass(frozen=True)
@@ -85,8 +87,7 @@ def read_keys_per_user(rows: pa.Table, noiser: NoiseKeysPerUser, *, selected: in
     """Make what can be made of a noised histogram: where noise could be all there is, nobody; nobody has more than all selected keys."""
     found = rows.sort_by(BUCKET)
     users, fullness = (found.column(name).to_numpy().astype(np.float64) for name in (USERS, FULLNESS))
-    floor = noiser.users.standard_deviation * math.sqrt(2 * math.log(len(OFFERS) / _CHANCE_OF_NOISE))
-    seen = users >= floor
+    seen = users >= most_of_noise(noiser.users, noiser.rows)
     middles = np.minimum([(low + high - 1) / 2 for low, high in pairwise(EDGES)], max(selected, 1))
     pairs = float(np.sum((users * middles)[seen]))
     said = float(np.sum((fullness * middles)[seen])) / FULL

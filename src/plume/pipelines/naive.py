@@ -11,8 +11,8 @@ def naive(asked: CalibratedQuery) -> Noise:
     selected = _select(asked.for_selection, rows)
     restricted = steps.restrict(asked, rows, selected, Lookup.JOIN)
     by_user = steps.by_user(asked, restricted, name="by_user_again")
-    if asked.choice is not None:
-        return chosen.aggregate_chosen(asked, asked.choice, by_user.source, selected)
+    if asked.choices:
+        return chosen.aggregate_chosen(asked, by_user.source, selected)
     return steps.aggregate(asked, steps.bounded_contributions(asked, by_user), selected)
 
 

@@ -33,7 +33,7 @@ def needed(query: Query) -> tuple[Needed, ...]:
 
 
 def shares_of(query: Query) -> Shares:
-    """Share the budget out among selection, the choice of a limit, and the parts of measures."""
+    """Share the budget out among selection, choices of numbers, and the parts of measures."""
     shares = _shares(query)
     return replace(shares, measures=tuple(part.share for part in needed(query)))
 
@@ -41,4 +41,4 @@ def shares_of(query: Query) -> Shares:
 def _shares(query: Query) -> Shares:
     names = tuple(measure.name for measure in query.measures)
     selects_keys = query.public_keys is None
-    return share(dict(query.shares), names, selects_keys=selects_keys, chooses_limit=query.chooses_limit)
+    return share(dict(query.shares), names, selects_keys=selects_keys, choices=query.choices)

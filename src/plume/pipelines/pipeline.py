@@ -1,11 +1,12 @@
 """The three ways from a query to a plan, by name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from plume.errors import PlumeBug, UsageError
-from plume.pipelines.calibrated import CalibratedQuery, calibrate
-from plume.pipelines.chosen import with_limit
+from plume.pipelines.calibrated import CalibratedQuery
+from plume.pipelines.chosen import calibrate_chosen
 from plume.pipelines.naive import naive
 from plume.pipelines.plume import plume
 from plume.pipelines.runtime_optimized import runtime_optimized
@@ -22,14 +23,16 @@ PIPELINES: dict[str, Callable[[CalibratedQuery], Noise]] = {
 }
 
 
-def make_plan(query: Query, pipeline: Any = "plume", *, limit: int | None = None) -> tuple[CalibratedQuery, Noise]:
+def make_plan(
+    query: Query, pipeline: Any = "plume", *, chosen: Mapping[str, float] = MappingProxyType({})
+) -> tuple[CalibratedQuery, Noise]:
     """Plan a query, and refuse a plan that would release anything exact, unbounded or over budget.
 
-    Where the query leaves its limit open, the plan is one for the limit that selection has; once another one was chosen, for `limit`.
+    Where the query leaves numbers open, the plan is one for stand-ins; once they are `chosen`, for these.
     """
     if not isinstance(pipeline, str) or pipeline not in PIPELINES:
         raise UsageError(f"pipeline is {pipeline!r}; it must be one of {', '.join(PIPELINES)}.")
-    asked = calibrate(query) if limit is None else with_limit(calibrate(query), limit)
+    asked = calibrate_chosen(query, chosen)
     plan = PIPELINES[pipeline](asked)
     refuse_overspending(costs(plan), query.budget)
     if not releases_only_noise(plan) or unpaid_noisers(plan):

@@ -8,15 +8,14 @@ from dataclasses import replace
 
 from plume.pipelines import chosen, steps
 from plume.pipelines.calibrated import CalibratedQuery
-from plume.pipelines.keys_per_user import NoiseKeysPerUser
 from plume.plan.expressions import Literal
 from plume.plan.nodes import Append, CountKeys, KeepSelected, Lookup, Map, Node, Noise
 
 
 def plume(asked: CalibratedQuery) -> Noise:
     """Plan a query the paper's way."""
-    if asked.choice is not None:
-        return _choosing(asked, asked.choice)
+    if asked.choices:
+        return _choosing(asked)
     if not asked.rounds:
         return steps.aggregate_public_keys(asked)
     by_user = steps.by_user(asked, steps.rows(asked))
@@ -35,14 +34,14 @@ def plume(asked: CalibratedQuery) -> Noise:
     return steps.aggregate(asked, (of_uncut_selected, of_safe), selected)
 
 
-def _choosing(asked: CalibratedQuery, choice: NoiseKeysPerUser) -> Noise:
-    """The same with a limit that is not known before keys are selected: what was gathered by user is restricted first, and then split."""
+def _choosing(asked: CalibratedQuery) -> Noise:
+    """The same with numbers that are not known before keys are selected: what was gathered by user is restricted first, and then split."""
     if not asked.rounds:
-        return chosen.aggregate_public_keys(asked, choice)
+        return chosen.aggregate_public_keys(asked)
     by_user = steps.by_user(asked.for_selection, steps.rows(asked))
     selected = steps.select_bounded(asked.for_selection, by_user)
     restricted = steps.restrict(asked, by_user.source, selected, Lookup.BROADCAST)
-    return chosen.aggregate_chosen(asked, choice, restricted, selected)
+    return chosen.aggregate_chosen(asked, restricted, selected)
 
 
 def _uncut_contributions(asked: CalibratedQuery, by_user: CountKeys, selected: Node) -> Map:

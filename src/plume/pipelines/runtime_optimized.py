@@ -9,10 +9,10 @@ from plume.plan.nodes import KeepSelected, Lookup, Map, Noise
 def runtime_optimized(asked: CalibratedQuery) -> Noise:
     """Plan a query the fastest way."""
     if not asked.rounds:
-        return chosen.aggregate_public_keys(asked, asked.choice) if asked.choice else steps.aggregate_public_keys(asked)
-    if asked.choice is not None:
+        return chosen.aggregate_public_keys(asked) if asked.choices else steps.aggregate_public_keys(asked)
+    if asked.choices:
         raise UsageError(
-            "runtime_optimized bounds once, before keys are selected, and max_keys_per_user = 'auto' is chosen after that; "
+            f"runtime_optimized bounds once, before keys are selected, and {asked.choices[0].what} = 'auto' is chosen after that; "
             "use pipeline='plume', or give a number."
         )
     if len(asked.rounds) > 1:

@@ -1,6 +1,5 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
 
-import math
 from dataclasses import replace
 
 from plume.pipelines.calibrated import CalibratedQuery
@@ -162,24 +161,19 @@ def _times(expression: Expression, factor: int) -> Expression:
 
 def _shrunk_contributions(asked: CalibratedQuery) -> Named:
     names = {size: name for name, size in _factors(asked)}
-    return tuple((column, Shrink(said, Column(names[_size(measure)]))) for measure, column, said in _said(asked))
+    return tuple((column, Shrink(said, Column(names[size(measure)]))) for measure, column, said in _said(asked))
 
 
 def _factors(asked: CalibratedQuery) -> tuple[tuple[str, Size], ...]:
     """Name the factor that goes with each size; measures of equal size shrink together."""
-    sizes = dict.fromkeys(_size(measure) for measure in asked.measures)
+    sizes = dict.fromkeys(size(measure) for measure in asked.measures)
     return tuple((f"factor_{number}", size) for number, size in enumerate(sizes, start=1))
 
 
-def _size(measure: MeasureColumns) -> Size:
-    size = measure.mechanism.size()
-    return replace(size, of=tuple(rename(expression, measure.raw) for expression in size.of))
-
-
-def sizes(asked: CalibratedQuery) -> tuple[tuple[Expression, ...], tuple[int, ...]]:
-    """What rows say to the measures, in one number or several each, and the most that each of them can be."""
-    listed = [(expression, math.isqrt(size.squared)) for size in map(_size, asked.measures) for expression in size.of]
-    return tuple(expression for expression, _ in listed), tuple(most for _, most in listed)
+def size(measure: MeasureColumns) -> Size:
+    """How large a row is for a measure, in the plan's columns."""
+    found = measure.mechanism.size()
+    return replace(found, of=tuple(rename(expression, measure.raw) for expression in found.of))
 
 
 def carried(asked: CalibratedQuery) -> Named:

@@ -196,6 +196,16 @@ def _(expression: e.Times, target: Target) -> str:
 
 
 @print_expression.register
+def _(expression: e.Coarser, target: Target) -> str:
+    return f"({print_expression(expression.of, target)} {_divide(target)} {1 << expression.bits})"
+
+
+@print_expression.register
+def _(expression: e.Absolute, target: Target) -> str:
+    return f"abs({print_expression(expression.of, target)})"
+
+
+@print_expression.register
 def _(expression: e.Shrink, target: Target) -> str:
     if not isinstance(expression.of, e.Tally):
         return _print_shrunk(print_expression(expression.of, target), expression, target)
@@ -240,13 +250,9 @@ def _(expression: e.Compare, target: Target) -> str:
 
 
 @print_expression.register
-def _(expression: e.AllOf, target: Target) -> str:
-    return "(" + " AND ".join(print_expression(condition, target) for condition in expression.conditions) + ")"
-
-
-@print_expression.register
-def _(expression: e.AnyOf, target: Target) -> str:
-    return "(" + " OR ".join(print_expression(condition, target) for condition in expression.conditions) + ")"
+def _(expression: e.AllOf | e.AnyOf, target: Target) -> str:
+    word = " AND " if isinstance(expression, e.AllOf) else " OR "
+    return "(" + word.join(print_expression(condition, target) for condition in expression.conditions) + ")"
 
 
 @print_expression.register

@@ -73,7 +73,10 @@ class Square:
 
 @dataclass(frozen=True)
 class DownWeight:
-    """A total of 64 bits of `count` values, weighted down as if there were `limit` of them, if there are more; cut toward zero."""
+    """A total of `count` values, weighted down as if there were `limit` of them, if there are more; cut toward zero.
+
+    With a limit above 1, it is one of 64 bits.
+    """
 
     of: "Expression"
     count: "Expression"
@@ -137,6 +140,21 @@ class Times:
 
     of: "Expression"
     factor: int
+
+
+@dataclass(frozen=True)
+class Coarser:
+    """An integer in steps 2**bits as large; cut toward zero."""
+
+    of: "Expression"
+    bits: int
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """An integer without its sign."""
+
+    of: "Expression"
 
 
 @dataclass(frozen=True)
@@ -258,6 +276,8 @@ Expression = (
     | NoTally
     | Clamp
     | Times
+    | Coarser
+    | Absolute
     | Shrink
     | Fullness
     | Integer

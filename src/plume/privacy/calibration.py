@@ -20,8 +20,8 @@ SELECTION = "selection"
 """What choosing keys is called among the shares, beside the names of the measures."""
 LIMIT = "max_keys_per_user"
 """What choosing the limit is called there, where it is chosen."""
-# Of the whole budget, unless the shares say otherwise.
-SHARE_OF_LIMIT = Fraction(1, 100)
+# Of the whole budget, for each number that is chosen, unless the shares say otherwise.
+SHARE_OF_CHOICE = Fraction(1, 100)
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,25 @@ class Shares:
 
     selection: Fraction
     measures: tuple[Fraction, ...]
-    limit: Fraction = Fraction()
+    choices: tuple[Fraction, ...] = ()
+    """Of each number that is chosen."""
 
 
 def share(
-    weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool, chooses_limit: bool = False
+    weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool, choices: tuple[str, ...] = ()
 ) -> Shares:
     """Share a budget out by weight: 1 for a measure that has none, for selection as much as all measures together.
 
-    Public keys need no selection and leave everything to the measures. Choosing the limit takes a small share of the whole.
+    Public keys need no selection and leave everything to the measures. Each number that is chosen takes a small share of the whole.
     """
     of_measures = [weights.get(name, Fraction(1)) for name in measures]
     of_selection = weights.get(SELECTION, sum(of_measures, Fraction())) if selects_keys else Fraction()
     others = sum(of_measures, of_selection)
-    small = others * SHARE_OF_LIMIT / (1 - SHARE_OF_LIMIT)
-    of_limit = weights.get(LIMIT, small) if chooses_limit else Fraction()
-    whole = others + of_limit
-    return Shares(of_selection / whole, tuple(weight / whole for weight in of_measures), of_limit / whole)
+    small = others * SHARE_OF_CHOICE / (1 - SHARE_OF_CHOICE * len(choices))
+    of_choices = [weights.get(name, small) for name in choices]
+    whole = sum(of_choices, others)
+    of_each = (tuple(weight / whole for weight in weights) for weights in (of_measures, of_choices))
+    return Shares(of_selection / whole, *of_each)
 
 
 def laplace_for(sensitivity: int, *, max_keys_per_user: int, epsilon: Fraction) -> DiscreteLaplace:

@@ -60,12 +60,13 @@ def query_call(query: Any) -> str:
 
 
 def measure_call(measure: Mechanism) -> str:
-    """Write the shortest call that makes a measure."""
+    """Write the shortest call that makes a measure, as it was asked for and not with what was chosen since."""
     make, arguments = _made_by(measure)
+    asked = make(**arguments)
     parameters = signature(make).parameters
     for name, parameter in parameters.items():
         fewer = {other: value for other, value in arguments.items() if other != name}
-        if parameter.default is not Parameter.empty and make(**fewer) == measure:
+        if parameter.default is not Parameter.empty and make(**fewer) == asked:
             arguments = fewer
     written = (f"{name}={_written(arguments[name])}" for name in parameters if name in arguments)
     return f"plume.{make.__name__}({', '.join(written)})"
@@ -73,7 +74,7 @@ def measure_call(measure: Mechanism) -> str:
 
 def _made_by(measure: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Name the function that makes a measure, and all its arguments."""
-    arguments = {field.name: getattr(measure, field.name) for field in fields(measure)}
+    arguments = {field.name: getattr(measure, field.name) for field in fields(measure) if field.name != "chosen"}
     match measure:
         case Quantiles():
             return _made_as_quantiles(measure, arguments)

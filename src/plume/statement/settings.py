@@ -8,8 +8,9 @@ from typing import Any
 from sqlglot import exp
 
 from plume.errors import UsageError
+from plume.mechanisms.open_bound import AUTO
 from plume.privacy.budget import Budget
-from plume.query import AUTO, STRATEGIES
+from plume.query import STRATEGIES
 from plume.statement.reading import Option, Parsed
 from plume.statement.text import Text, Tree
 

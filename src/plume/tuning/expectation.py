@@ -148,7 +148,7 @@ def expect(
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
-    refuse_open_limit(query)
+    refuse_open_numbers(query)
     for number in users:
         _refuse_bad_number("users", number, _MOST_USERS)
     if keys_of_user is not None:
@@ -159,11 +159,11 @@ def expect(
     return Expectation(query, keys_of_user, prospects)
 
 
-def refuse_open_limit(query: Query) -> None:
-    """Refuse a query that leaves its limit to the data."""
-    if query.chooses_limit:
+def refuse_open_numbers(query: Query) -> None:
+    """Refuse a query that leaves a number to the data."""
+    for choice in query.choices:
         raise BoundError(
-            "max_keys_per_user is 'auto'; what to expect depends on the limit, so give a number here, and others beside it."
+            f"{choice} is 'auto'; what to expect depends on it, so give a number here, and others beside it."
         )
 
 
@@ -176,7 +176,7 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Ite
     # Limits and budgets are checked first: what is none cannot be sorted.
     of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)}
     for one in of_limits.values():
-        refuse_open_limit(one)
+        refuse_open_numbers(one)
     budgets = {
         epsilon: Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)
     }

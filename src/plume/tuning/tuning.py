@@ -18,13 +18,14 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
 from plume.errors import MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
+from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.pipelines.calibrated import calibrate
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.release import show, write_whole
 from plume.tuning.estimates import chances_of_keys, estimate
-from plume.tuning.expectation import refuse_open_limit
+from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Pairs, read_pairs
 
 WARNING = (
@@ -33,7 +34,7 @@ WARNING = (
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
-_MARK = "NOT-PRIVATE"
+_MARK, _WORDS = "NOT-PRIVATE", "NOT PRIVATE"
 _ALL_ROWS = 10**6
 
 
@@ -72,8 +73,8 @@ class NotPrivateTuning:
         return tuple(tried for tried in self.tried if tried.recommended)
 
     def to_arrow(self) -> pa.Table:
-        """Give one row for everything tried."""
-        return pa.Table.from_pylist([asdict(tried) for tried in self.tried])
+        """Give one row for everything tried, each with the words NOT PRIVATE, which rows keep wherever they are copied."""
+        return pa.Table.from_pylist([{"warning": _WORDS} | asdict(tried) for tried in self.tried])
 
     def record(self) -> dict[str, Any]:
         """Give everything as plain values."""
@@ -148,7 +149,7 @@ def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
-    refuse_open_limit(query)
+    refuse_open_numbers(query)
     if query.public_keys is not None:
         raise UsageError("tuning estimates which keys would be shown; leave public_keys out.")
 
@@ -162,9 +163,9 @@ def _candidates(query: Query, given: Sequence[Any]) -> dict[str, list[Additive]]
         raise MeasureError("none of the measures can be estimated; tuning knows users, count and sum.")
     for measure in given:
         own = found.get(getattr(measure, "name", ""), [None])[0]
-        if own is None or _without_bounds(own) != _without_bounds(measure):
+        if own is None or _without_bounds(own) != _without_bounds(measure) or open_bounds([measure]):
             raise MeasureError(
-                f"{measure!r} is none of the query's measures with other bounds; name and column must agree."
+                f"{measure!r} is none of the query's measures with other bounds; name and column must agree, and bounds be numbers."
             )
         found[own.name] = [*found[own.name], measure]
     return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in found.items()}
@@ -178,9 +179,9 @@ def _other_bounds(measure: Additive) -> Iterator[Additive]:
     for factor in _USUAL_FACTORS:
         match measure:
             case CountRecords():
-                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.max_per_key * factor)), LARGEST_COUNT))
+                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.limit * factor)), LARGEST_COUNT))
             case SumOfTotals():
-                low, high = measure.low_total * factor, measure.high_total * factor
+                low, high = float(measure.low_total) * factor, float(measure.high_total) * factor
                 yield replace(measure, low_total=low, high_total=high)
 
 
@@ -198,7 +199,7 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], select
     chosen = [replace(query, selection=selection) for selection in (query.selection, *selections)]
     limited = [replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
     for one in limited:
-        refuse_open_limit(one)
+        refuse_open_numbers(one)
     for budget, named, limit in product(
         sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon),
         dict.fromkeys(one.selection for one in chosen),

@@ -38,6 +38,7 @@ def test_csv_goes_to_standard_output_or_a_file_whose_name_says_it(tune: Invoke, 
     written = tmp_path / "tuned.NOT-PRIVATE.csv"
     assert (result.exit_code, result.stderr) == (0, f"NOT PRIVATE: written to {written}\n")
     assert printed == written.read_text()
+    assert all("NOT PRIVATE" in line for line in printed.splitlines()[1:])
 
 
 def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> None:

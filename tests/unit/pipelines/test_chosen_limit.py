@@ -11,12 +11,14 @@ import plume
 from entropy import SeededEntropy
 from plume.errors import BoundError, BudgetError, PlumeBug, UsageError
 from plume.pipelines.calibrated import calibrate
-from plume.pipelines.chosen import chosen_limit, with_limit
-from plume.pipelines.keys_per_user import FULL, OFFERS, buckets, choose_limit, read_keys_per_user
+from plume.pipelines.chosen import calibrate_chosen, choose
+from plume.pipelines.keys_per_user import FULL, OFFERS, choose_limit, read_keys_per_user
+from plume.pipelines.offers import buckets
 from plume.pipelines.pipeline import make_plan
 from plume.plan.analysis import costs, shuffles
 from plume.privacy.cost import shares_spent, spend
 
+LIMIT = "max_keys_per_user"
 QUERY = plume.Query(
     user="user_id",
     keys="recipe",
@@ -32,13 +34,14 @@ def histogram(users: dict[int, int], full: float = 1.0) -> pa.Table:
     for keys, number in users.items():
         counts[np.searchsorted(OFFERS, min(keys, OFFERS[-1]))] += number
     return pa.table(
-        [*buckets().columns, pa.array(counts), pa.array((counts * full * FULL).astype(np.int64))],
+        [*buckets(len(OFFERS)).columns, pa.array(counts), pa.array((counts * full * FULL).astype(np.int64))],
         names=["bucket", "users", "fullness"],
     )
 
 
 def best_limit(users: dict[int, int], selected: int, full: float = 1.0, **changes: object) -> int:
-    return chosen_limit(calibrate(replace(QUERY, **changes)), histogram(users, full), selected=selected)
+    asked = calibrate(replace(QUERY, **changes))
+    return choose(asked, asked.choices[0], histogram(users, full), selected=selected)
 
 
 def test_the_limits_on_offer_are_four_to_an_octave() -> None:
@@ -64,7 +67,7 @@ def test_users_who_say_little_are_cut_more() -> None:
 
 def test_what_noise_could_be_is_taken_for_nobody() -> None:
     asked = calibrate(QUERY)
-    floor = asked.choice.users.standard_deviation * math.sqrt(2 * math.log(len(OFFERS) / 0.02))
+    floor = asked.choices[0].users.standard_deviation * math.sqrt(2 * math.log(len(OFFERS) / 0.02))
     few, enough = math.floor(floor), math.ceil(floor)
     assert best_limit({30: few}, selected=30) == 1
     assert best_limit({30: enough}, selected=30) > 1
@@ -72,7 +75,7 @@ def test_what_noise_could_be_is_taken_for_nobody() -> None:
 
 def test_nobody_has_more_keys_than_are_selected() -> None:
     assert best_limit({16_000: 10**5}, selected=30) <= 32
-    assert read_keys_per_user(histogram({500: 10**5}), calibrate(QUERY).choice, selected=30).keys.tolist() == [30]
+    assert read_keys_per_user(histogram({500: 10**5}), calibrate(QUERY).choices[0], selected=30).keys.tolist() == [30]
 
 
 @pytest.mark.parametrize("selected", [0, 1])
@@ -83,13 +86,13 @@ def test_where_nothing_is_known_the_smallest_limit_is_chosen(selected: int) -> N
 def test_a_limit_whose_noise_could_not_be_drawn_is_not_on_offer() -> None:
     wide = {"budget": plume.Budget(1e-4, 1e-9), "measures": [plume.count(2**20)]}
     limit = best_limit({16_000: 10**9}, selected=16_000, **wide)
-    with_limit(calibrate(replace(QUERY, **wide)), limit)
+    calibrate_chosen(replace(QUERY, **wide), {LIMIT: limit})
     assert limit < 16_000
 
 
 def test_the_estimate_is_what_is_lost_and_the_noise() -> None:
     """A thousand users with 100 keys; at a limit of 25 they keep 100 keys, of half the size, and lose 50,000 in 500 keys."""
-    known = read_keys_per_user(histogram({100: 1000}), calibrate(QUERY).choice, selected=500)
+    known = read_keys_per_user(histogram({100: 1000}), calibrate(QUERY).choices[0], selected=500)
     middle = float(known.keys[0])
     assert known.lost(25, kept=100) == pytest.approx(1000 * (middle - math.sqrt(25 * middle)))
     assert known.lost(10, kept=40) == pytest.approx(1000 * (middle - 20))
@@ -101,7 +104,7 @@ def test_the_estimate_is_what_is_lost_and_the_noise() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 64, 1024, 16_384])
 def test_measures_spend_the_same_at_every_limit_and_never_more(limit: int) -> None:
-    nominal, chosen = (costs(make_plan(QUERY, limit=at)[1]) for at in (None, limit))
+    nominal, chosen = (costs(make_plan(QUERY, chosen=at)[1]) for at in ({}, {LIMIT: limit}))
     for before, after in zip(nominal, chosen, strict=True):
         assert after.what == before.what
         assert before.mu * (1 - 1e-6) < after.mu <= before.mu
@@ -125,7 +128,7 @@ def test_a_given_limit_pays_for_no_choice() -> None:
 
 
 def test_noise_is_drawn_for_every_row() -> None:
-    choice = calibrate(QUERY).choice
+    (choice,) = calibrate(QUERY).choices
     (batch,) = histogram({}).to_batches()
     noised = choice.noise(batch, SeededEntropy(1))
     assert noised.column("bucket").to_pylist() == list(range(len(OFFERS)))
@@ -136,7 +139,7 @@ def test_noise_is_drawn_for_every_row() -> None:
 def test_a_histogram_of_other_numbers_is_a_bug() -> None:
     wrong = pa.record_batch({"bucket": [0], "users": [None], "fullness": [1]})
     with pytest.raises(PlumeBug, match="does not hold 64-bit integers"):
-        calibrate(QUERY).choice.noise(wrong, SeededEntropy(1))
+        calibrate(QUERY).choices[0].noise(wrong, SeededEntropy(1))
 
 
 def test_the_histogram_is_gathered_in_one_more_shuffle() -> None:
@@ -181,11 +184,11 @@ def test_shares_of_a_choice_that_is_not_made_are_refused() -> None:
 
 
 def test_expectations_and_tuning_need_a_number() -> None:
-    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on the limit"):
+    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on it"):
         plume.expect(QUERY)
-    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on the limit"):
+    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on it"):
         plume.expect(replace(QUERY, max_keys_per_user=3), limits=["auto"])
-    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on the limit"):
+    with pytest.raises(BoundError, match="max_keys_per_user is 'auto'; what to expect depends on it"):
         plume.tune(QUERY, "searches.parquet")
 
 
@@ -202,6 +205,6 @@ def test_an_explanation_says_what_is_left_open() -> None:
 
 def test_two_rounds_can_be_chosen_after() -> None:
     query = replace(QUERY, selection="two_round_weighted_gaussian")
-    nominal, chosen = (costs(make_plan(query, limit=at)[1]) for at in (None, 9))
+    nominal, chosen = (costs(make_plan(query, chosen=at)[1]) for at in ({}, {LIMIT: 9}))
     assert [cost.what for cost in chosen] == [cost.what for cost in nominal]
     assert spend(chosen, query.budget).delta <= query.budget.delta

@@ -214,9 +214,9 @@ def by_user_and_key(node: Combine) -> Node:
 
 
 BROKEN_CHOICES = {
-    "users in two rows of the histogram": ("users_and_buckets", two_rows_each, "keys_per_user"),
+    "users in two rows of the histogram": ("keys_per_user_with_buckets", two_rows_each, "keys_per_user"),
     "a row for each key of a user": ("users", by_user_and_key, "keys_per_user"),
-    "rows that are there only if somebody is in them": ("histogram_exact", without_filter, "keys_per_user"),
+    "rows that are there only if somebody is in them": ("keys_per_user_exact", without_filter, "keys_per_user"),
     "contributions that do not shrink": ("safe_contributions", _whole, "release"),
     "nobody cut": ("uncut", without_filter, "release"),
     "a limit above the chosen one": ("clipped", lambda node: replace(node, limit=node.limit + 1), "release"),
@@ -228,13 +228,13 @@ BROKEN_CHOICES = {
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
 def test_a_broken_plan_with_a_chosen_limit_is_seen(pipeline: str, broken: str) -> None:
     step, change, noiser = BROKEN_CHOICES[broken]
-    _, plan = make_plan(CHOOSING, pipeline, limit=7)
+    _, plan = make_plan(CHOOSING, pipeline, chosen={"max_keys_per_user": 7})
     assert unpaid_noisers(plan) == ()
     assert noiser in unpaid_noisers(rewrite(plan, step, change))
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
 def test_measures_with_noise_for_another_limit_than_the_chosen_one_are_seen(pipeline: str) -> None:
-    _, plan = make_plan(CHOOSING, pipeline, limit=7)
+    _, plan = make_plan(CHOOSING, pipeline, chosen={"max_keys_per_user": 7})
     cheap = replace(plan, noiser=replace(plan.noiser, max_keys_per_user=6))
     assert unpaid_noisers(cheap) == ("release",)

@@ -21,7 +21,8 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.pipelines.calibrated import CalibratedPart, CalibratedQuery, calibrate
-from plume.pipelines.chosen import with_limit
+from plume.pipelines.chosen import calibrate_chosen
+from plume.pipelines.keys_per_user import NoiseKeysPerUser
 from plume.plan.analysis import costs
 from plume.running import explain
 from plume.selection.truncated_geometric import TruncatedGeometric
@@ -105,10 +106,13 @@ def coarse(part: CalibratedPart) -> object:
 
 
 def chosen(asked: CalibratedQuery, interval: float) -> list[pld.PrivacyLossDistribution]:
-    """The noise on a histogram in which one user is in one row, by one, and by 1,024 in its second column."""
-    if asked.choice is None:
-        return []
-    columns = [(asked.choice.users, 1), (asked.choice.fullness, 1024)]
+    """The noise on histograms: of users, one in one row, by one, and by 1,024 in its second column; of rows, as many as keys count."""
+    columns = []
+    for choice in asked.choices:
+        if isinstance(choice, NoiseKeysPerUser):
+            columns += [(choice.users, 1), (choice.fullness, 1024)]
+        else:
+            columns += [(choice.pairs, asked.max_keys_per_user)]
     return [
         pld.from_gaussian_mechanism(float(noise.scale), sensitivity=most, value_discretization_interval=interval)
         for noise, most in columns
@@ -208,7 +212,22 @@ def test_explanations_recompute_what_is_found_here(strategy: str, noise: str, li
     "strategy", ["weighted_gaussian", "gaussian_threshold", "two_round_weighted_gaussian", "public keys"]
 )
 def test_plans_that_choose_their_limit_spend_at_most_the_budget_whatever_they_choose(strategy: str, limit: int) -> None:
-    asked = with_limit(calibrate(replace(query(strategy, "gaussian", 1, 2), max_keys_per_user="auto")), limit)
+    open_limit = replace(query(strategy, "gaussian", 1, 2), max_keys_per_user="auto")
+    asked = calibrate_chosen(open_limit, {"max_keys_per_user": limit})
+    found = recomposed(asked, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN)
+    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
+
+
+@pytest.mark.parametrize(("limit", "bound", "records"), [(1, 2.0**-10, 1), (7, 24.0, 12), (512, 2.0**40, 2**20)])
+@pytest.mark.parametrize("strategy", ["weighted_gaussian", "two_round_weighted_gaussian", "public keys"])
+def test_plans_that_choose_bounds_spend_at_most_the_budget_whatever_they_choose(
+    strategy: str, limit: int, bound: float, records: int
+) -> None:
+    measures = [plume.sum("v", 0, "auto"), plume.count("auto"), plume.users()]
+    asked = calibrate_chosen(
+        replace(query(strategy, "gaussian", 1, 2), measures=measures, max_keys_per_user="auto"),
+        {"max_keys_per_user": limit, "v_sum: high_total": bound, "count: max_per_key": records},
+    )
     found = recomposed(asked, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN)
     assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
 

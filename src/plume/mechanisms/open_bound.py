@@ -1,0 +1,124 @@
+"""A bound that a measure leaves open: what may be chosen for it within the budget, and what is looked at to choose.
+
+Until it is chosen, what users say stays on a grid that is the same for all data; then it is clipped and moved to the bound's own grid.
+docs/guarantees/auto-bounds.md.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from plume.errors import RangeError
+from plume.mechanisms.grid import Grid
+from plume.plan.expressions import Clamp, Coarser, Expression, Quantise, Times
+
+AUTO = "auto"
+"""What stands where a number is left open."""
+# Steps of 2**-22: fine enough for bounds from 0.001 on, and 2**62 of them, the most that one value counts for, are 10**12.
+_FINE = -22
+_OCTAVES, _OCTAVES_OF_COUNTS = range(-10, 40), range(20)
+
+
+def _offers(octaves: range) -> tuple[float, ...]:
+    """Two to an octave, 1 and 1.5 times powers of two: a bound between two of them could gain little."""
+    listed = [factor * 2.0**octave for octave in octaves for factor in (1, 1.5)]
+    return (*listed, 2.0**octaves.stop)
+
+
+@dataclass(frozen=True)
+class OpenBound:
+    """A bound without a number: its name, the numbers on offer, and how large a user's row is before anything bounds it."""
+
+    name: str
+    size: Expression
+    """Of what combining raw rows gives, in steps; rows without values, and those below 0 where that is the lower bound, have none."""
+    part: str
+    """The part of the measure whose noise is in proportion to the bound."""
+    offers: tuple[float, ...]
+    unit: Fraction
+    """What one step is worth."""
+    clips: bool
+    """Whether the size of a row that is clipped, as of one key of many, is in proportion to the bound too."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The offers in steps."""
+        return tuple(int(Fraction(offer) / self.unit) for offer in self.offers)
+
+
+def open_bound(name: str, size: Expression, *, part: str, clips: bool) -> OpenBound:
+    """Leave the bound of a number open."""
+    return OpenBound(name, size, part, _offers(_OCTAVES), Fraction(2) ** _FINE, clips)
+
+
+def open_count(name: str, size: Expression, *, part: str) -> OpenBound:
+    """Leave the bound of a count open: whole numbers only."""
+    offers = tuple(offer for offer in _offers(_OCTAVES_OF_COUNTS) if offer.is_integer())
+    return OpenBound(name, size, part, offers, Fraction(1), clips=True)
+
+
+# Wider in steps of its own grid than most offers and narrower than none: noise that can be drawn for it can be drawn for all.
+_UNTIL_CHOSEN = 3
+
+
+def until_chosen(chosen: float | None) -> float:
+    """Say which bound is in the plan: the chosen one, and before that one to explain plans by."""
+    return _UNTIL_CHOSEN if chosen is None else chosen
+
+
+def is_open(low: Any, high: Any, names: tuple[str, str]) -> bool:
+    """Tell whether bounds are left open: the upper one, above 0 or for both signs alike."""
+    if not any(isinstance(bound, str) and bound == AUTO for bound in (low, high)):
+        return False
+    if high != AUTO or isinstance(low, bool) or low not in (0, AUTO):
+        raise RangeError(
+            f"{names[0]} is {low!r} and {names[1]} is {high!r}; beside {names[1]} = {AUTO!r}, {names[0]} is 0, "
+            f"or {AUTO!r} for the same bound below 0."
+        )
+    return True
+
+
+def between(low: Any, chosen: float | None) -> tuple[float, float]:
+    """Give open bounds the number that was chosen."""
+    most = until_chosen(chosen)
+    return (-most if low == AUTO else 0), most
+
+
+def in_fine_steps(of: Expression) -> Quantise:
+    """Read a number on the grid that is the same for all data."""
+    return Quantise(of, _FINE)
+
+
+def on_grid(of: Expression, grid: Grid) -> Expression:
+    """Move what is in fine steps into bounds, and onto their grid, toward zero.
+
+    Guarantee: what comes out is within the bounds in steps of the grid.
+    """
+    finer = grid.exponent - _FINE
+    low, high = (int(Fraction(bound) * Fraction(2) ** finer) for bound in (grid.low, grid.high))
+    clamped = Clamp(of, low, high)
+    return Coarser(clamped, finer) if finer > 0 else Times(clamped, 1 << -finer)
+
+
+def finely(exponent: int, origin: float) -> tuple[int, float]:
+    """Say what a grid and a place are in fine steps."""
+    return exponent - _FINE, origin * 2.0**-_FINE
+
+
+def open_bounds(measures: Iterable[Any]) -> dict[str, tuple[int, OpenBound]]:
+    """List the bounds that measures leave open: what each is called among all that is chosen, and of which measure, from 0 on, it is."""
+    found = {}
+    for number, measure in enumerate(measures):
+        bound = getattr(measure, "open_bound", None)
+        if bound is not None:
+            found[f"{measure.name}: {bound.name}"] = (number, bound)
+    return found
+
+
+def with_bounds(measures: tuple[Any, ...], chosen: Mapping[str, float]) -> tuple[Any, ...]:
+    """Give open bounds the numbers that were chosen for them."""
+    numbers = {number: chosen[what] for what, (number, _) in open_bounds(measures).items() if what in chosen}
+    return tuple(
+        measure.with_bound(numbers[number]) if number in numbers else measure for number, measure in enumerate(measures)
+    )
