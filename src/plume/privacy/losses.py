@@ -105,10 +105,12 @@ def _signs(one: Coordinates) -> tuple[Floats, Floats]:
     """The losses of coordinates of which only one of two outcomes is seen, each with its chance."""
     if one.shape is Shape.ANY:
         against, log_true = one.epsilon, -math.log1p(math.exp(-one.epsilon))
+        # Not from the chance of the truth, which is 1 to all digits where epsilon is large.
+        log_false = log_true - one.epsilon
     else:
-        against, log_true = math.log1p(-math.expm1(-one.epsilon)), -math.log(2)
+        against, log_true, log_false = math.log1p(-math.expm1(-one.epsilon)), -math.log(2), -math.log(2)
     true = _likely(one.times, math.exp(log_true))
-    log_chances = true * log_true + (one.times - true) * math.log1p(-math.exp(log_true))
+    log_chances = true * log_true + (one.times - true) * log_false
     return true * one.epsilon - (one.times - true) * against, np.exp(_log_choices(one.times, true) + log_chances)
 
 

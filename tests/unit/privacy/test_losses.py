@@ -143,3 +143,11 @@ def test_default_queries_are_planned_without_dp_accounting(limit: int) -> None:
     command = [sys.executable, "-c", IMPORTS.format(limit=limit)]
     output = subprocess.run(command, capture_output=True, check=True, text=True).stdout  # noqa: S603
     assert output.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 40.0, 800.0, 1e6])
+def test_coins_of_any_odds_can_be_composed(epsilon: float) -> None:
+    """Of three answers that are true with odds of e^epsilon to 1, all may be: no loss is above three times epsilon, and some are near."""
+    three = coins(epsilon, 3)
+    assert estimated_delta(three, 3 * epsilon) <= 1e-12
+    assert estimated_delta(three, 2.9 * epsilon) > 0
