@@ -48,11 +48,11 @@ def mutated(text: bytes, seed: int) -> bytes:
 @pytest.mark.parametrize(
     "name", ["none.parquet", "snappy.parquet", "zstd.parquet", "rows.csv", "rows.jsonl", "rows.json"]
 )
-def test_five_hundred_mutated_files_give_a_clean_error_or_an_answer(tmp_path: Path, name: str) -> None:
+def test_mutated_files_give_a_clean_error_or_an_answer(tmp_path: Path, name: str) -> None:
     text = original(tmp_path, name)
     ledger = plume.Ledger.create(tmp_path / "ledger")
     ledger.add_dataset("d", plume.Budget(10**6, 1e-3))
-    for seed in range(500):
+    for seed in range(750):
         (tmp_path / name).write_bytes(mutated(text, seed))
         try:
             said = str(plume.run(QUERY, tmp_path / name, ledger=ledger, dataset="d", release_id=f"r{seed}"))
