@@ -25,6 +25,7 @@ from plume.plan.expressions import (
 from plume.plan.magnitude import fits, magnitude, sum_fits
 
 X = Column("x")
+CONNECTION = duckdb.connect()
 EXTREMES = (0.0, 1.0, -1.0, 5e-324, 1.7976931348623157e308, -1.7976931348623157e308, math.inf, -math.inf, math.nan)
 BOUNDS = st.integers(1, 2**22)
 
@@ -35,8 +36,8 @@ def quantised(low: int, high: int, exponent: int = 0) -> Quantise:
 
 def largest_found(expression: Expression, values: tuple[float, ...]) -> int:
     text = print_expression(expression, Target(DUCKDB, salt=""))
-    found = duckdb.execute(f"SELECT max(abs({text})) FROM (SELECT unnest(?) AS x)", [list(values)]).fetchone()
-    return (found and found[0]) or 0
+    ((found,),) = CONNECTION.execute(f"SELECT max(abs({text})) FROM (SELECT unnest(?) AS x)", [list(values)]).fetchall()
+    return found or 0
 
 
 @given(low=BOUNDS, high=BOUNDS, exponent=st.integers(-20, 20), factor=st.integers(1, 2**10))
