@@ -197,7 +197,7 @@ def _bounds(explanation: Explanation) -> Iterator[str]:
                 f"by a noised histogram of what each {user} has per key"
             )
         else:
-            yield f"{what} is {asked.chosen[what]:g}, as was chosen by a noised histogram"
+            yield f"{what} is {asked.chosen[what]:.10g}, as was chosen by a noised histogram"
 
 
 def _deviation(explanation: Explanation, noise: MeasureNoise) -> str:

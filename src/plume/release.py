@@ -191,7 +191,7 @@ class Release:
 
     def __str__(self) -> str:
         noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in self.noise)
-        chosen = (f"chosen within the budget: {name} = {value:g}" for name, value in self.chosen.items())
+        chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in self.chosen.items())
         remarks = (self.guarantee, *chosen, f"noise (standard deviation): {noise}")
         return "\n".join([show(self.rows), *map(printable, remarks)])
 

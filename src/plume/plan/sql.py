@@ -28,6 +28,7 @@ from plume.plan.nodes import (
     Size,
 )
 from plume.plan.tally_sql import adds_tallies, print_adding_tallies
+from plume.plan.trees import columns_of
 from plume.plan.trimmed_sql import leaves_largest_out, print_leaving_out
 
 SALT_UNKNOWN = "{salt}"
@@ -123,7 +124,8 @@ def _limit_of_uncounted(step: Map, counted: CountKeys) -> int | None:
     uncounted, column = IsNull(Column(counted.column)), Column(counted.column)
     match step.where:
         case AnyOf((first, Compare(left, Comparator.AT_MOST, Literal(int(limit))))):
-            unread = limit <= counted.above or all(column != expression for _, expression in step.expressions)
+            read = any(counted.column in columns_of(expression) for _, expression in step.expressions)
+            unread = limit <= counted.above or not read
             return limit if first == uncounted and left == column and unread else None
         case _:
             return None

@@ -50,6 +50,10 @@ NOON = datetime(2026, 1, 1, 12, 30)  # noqa: DTZ001 - moments of a table have no
         ("minimum(day, '2026-01-01', '2026-12-31')", minimum("day", date(2026, 1, 1), date(2026, 12, 31))),
         ("maximum(seconds, -1, 60, max_per_key=3)", maximum("seconds", -1, 60, max_per_key=3)),
         ("histogram(seconds, [-1, 10, 6e1])", histogram("seconds", [-1, 10, 60.0])),
+        ("count(auto)", count("auto")),
+        ("sum(seconds, 0, auto)", sum_of("seconds", 0, "auto")),
+        ("sum(seconds, auto, 'auto')", sum_of("seconds", "auto", "auto")),
+        ("mean(seconds, low=0, high=auto)", mean("seconds", 0, "auto")),
         ("vector_sum([east, 'to north'], 3)", vector_sum(["east", "to north"], 3)),
     ],
 )
