@@ -1,7 +1,7 @@
 """The paper's configuration against our default at the same guarantee, by number of users."""
 
-from results import ERRORS, Panel, Point, Result, bars, error_cells, estimate, power, rows_of
-from trials import LARGE_KEYS, Trial, arguments, by_users, conduct, synthetic
+from results import ERRORS, Result, error_cells, keys_and_errors, power, rows_of
+from trials import Trial, arguments, by_users, conduct, synthetic
 
 COMPARED = ("paper", "default")
 
@@ -20,23 +20,7 @@ def main() -> None:
         heading="The paper's configuration and our default",
         columns=["users", "configuration", *ERRORS],
         rows=[[power(kind.question.users), kind.configuration, *error_cells(outcomes, kind)] for kind in kinds],
-        picture=bars(
-            [
-                Panel(
-                    title,
-                    [
-                        Point(
-                            kind.configuration, f"{power(kind.question.users)} users", estimate(outcomes, kind, field)
-                        )
-                        for kind in kinds
-                    ],
-                )
-                for title, field in {
-                    "keys released": "keys",
-                    f"mean absolute error on the {LARGE_KEYS} largest keys": "absolute_large",
-                }.items()
-            ]
-        ),
+        picture=keys_and_errors(outcomes, {kind: f"{power(kind.question.users)} users" for kind in kinds}),
         runs=rows_of(outcomes),
     ).write()
 

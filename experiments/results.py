@@ -208,6 +208,23 @@ def bars(panels: Sequence[Panel]) -> dict[str, Any]:
     )
 
 
+def keys_and_errors(outcomes: Outcomes, groups: Mapping[Trial, str]) -> dict[str, Any]:
+    """Draw how many keys each configuration releases, and how far it is off on the largest ones, group by group."""
+    shown = {
+        "keys released": "keys",
+        f"mean absolute error on the {LARGE_KEYS} largest keys": "absolute_large",
+    }
+    return bars(
+        [
+            Panel(
+                title,
+                [Point(kind.configuration, group, estimate(outcomes, kind, field)) for kind, group in groups.items()],
+            )
+            for title, field in shown.items()
+        ]
+    )
+
+
 def _known(panel: Panel) -> list[Point]:
     return [point for point in panel.points if math.isfinite(point.y.mean)]
 

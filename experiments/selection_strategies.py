@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from results import ERRORS, Panel, Point, Result, bars, error_cells, estimate, rows_of
-from trials import CONFIGURATIONS, LARGE_KEYS, Question, Trial, conduct, repeated, synthetic, words
+from results import ERRORS, Result, error_cells, keys_and_errors, rows_of
+from trials import CONFIGURATIONS, Question, Trial, conduct, repeated, synthetic, words
 
 import plume
 
@@ -25,18 +25,7 @@ def compare(name: str, heading: str, question: Question, limits: Sequence[int]) 
         heading=heading,
         columns=["L", "strategy", "noise", "standard deviation of the noise", *ERRORS],
         rows=[[str(kind.limit), kind.configuration, *_noise(kind), *error_cells(outcomes, kind)] for kind in kinds],
-        picture=bars(
-            [
-                Panel(
-                    title,
-                    [Point(kind.configuration, f"L = {kind.limit}", estimate(outcomes, kind, field)) for kind in kinds],
-                )
-                for title, field in {
-                    "keys released": "keys",
-                    f"mean absolute error on the {LARGE_KEYS} largest keys": "absolute_large",
-                }.items()
-            ]
-        ),
+        picture=keys_and_errors(outcomes, {kind: f"L = {kind.limit}" for kind in kinds}),
         runs=rows_of(outcomes),
     ).write()
 
