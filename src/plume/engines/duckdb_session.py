@@ -68,6 +68,10 @@ class DuckDBSession:
         select = f"SELECT * FROM {identifier(name, DUCKDB)} ORDER BY {by}"
         return withheld(name, lambda: self._connection.sql(select).to_arrow_table())
 
+    def look_at(self, name: str) -> pa.Table:
+        """NOT PRIVATE: return the rows of a step as they come, for people who may look at the data."""
+        return withheld(name, lambda: self._connection.table(name).to_arrow_table())
+
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""
         withheld(name, lambda: self._connection.register(name, rows))

@@ -3,8 +3,7 @@
 Separate from the estimates so that there is one place where exact rows enter Python. They go no further than sums over them.
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from scipy import sparse
 
 from plume.engines.duckdb import DuckDB
+from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.engine import Table
 from plume.engines.execute import run_step
-from plume.errors import InputError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import SumOfTotals
@@ -25,41 +25,122 @@ from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.steps import INPUT, by_user, rows
 from plume.plan.analysis import steps
+from plume.plan.dialect import DUCKDB, identifier
 from plume.plan.nodes import USER
 from plume.plan.sql import print_plan
 from plume.query import Query
 from plume.schema import check_schema, described, kinds_expected
 
 Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+Places = NDArray[np.int32]
 Additive = CountUsers | CountRecords | SumOfTotals
 """The measures that are sums of what users say, so that what limits do to them can be added up."""
+
+_PAIRS, _USERS, _KEYS, _NUMBERED = "tuning_pairs", "tuning_users", "tuning_keys", "tuning_numbered"
+_USER_NUMBER, _KEY_NUMBER = "user_number", "key_number"
+# Arrays of so many places stay in a processor's own memory.
+_PLACES_AT_ONCE = 2**16
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """One place in each array for each user and key, those of users with most keys first."""
+    """One place in each array for each user and key. The places of a user are neighbours; users with most keys come first."""
 
     user: Places
     key: Places
-    keys_of_user: Floats
     values: Mapping[str, Floats]
     """What users say to each measure that adds up, before any limit."""
+    starts: NDArray[np.int64]
+    """Where each user's places begin, and at last where they end."""
+    keys_of_user: NDArray[np.int64]
+    """How many keys each user has in the data."""
     keys: int
-    """How many there are."""
+    """How many keys there are places of."""
+    everything: Mapping[str, float]
+    """How much users say to each measure in all keys of the data, signs aside."""
 
     def above(self, limit: int) -> int:
-        """How many places, from the first on, are of users with more keys than the limit."""
+        """How many users, from the first on, have more keys than the limit."""
         return int(np.searchsorted(-self.keys_of_user, -limit, side="left"))
 
+    def at_places(self, values: Floats) -> Floats:
+        """Tell each place what is given for its user; what is given for places, they know."""
+        return values if len(values) == len(self.key) else values[self.user]
+
     def by_key(self, values: Floats) -> Floats:
-        """Add up by key what is given for the first places."""
-        return np.asarray(np.bincount(self.key[: len(values)], weights=values, minlength=self.keys), np.float64)
+        """Add up by key what is given for each place."""
+        return _added_up(self.key, values, self.keys)
 
     def by_user(self, values: Floats) -> Floats:
-        """Add up by user what is given for the first places, and tell each place the sum of its user."""
-        users = self.user[: len(values)]
-        return np.asarray(np.bincount(users, weights=values)[users] if len(values) else values, np.float64)
+        """Add up by user what is given for each place, and tell each place the sum of its user."""
+        return np.add.reduceat(values, self.starts[:-1])[self.user] if len(values) else values
+
+    def given_by_users(self, values: Floats) -> Floats:
+        """Add up by key what each of the first users gives to every one of their keys."""
+        starts = self.starts[: len(values) + 1]
+        places = np.ones(starts[-1]), self.key[: starts[-1]], starts
+        return np.asarray(sparse.csr_array(places, (len(values), self.keys)).T @ values, np.float64)
+
+    def pieces(self, users: int) -> Iterator["Piece"]:
+        """Cut the places of the first users into pieces of whole users, each small, but not much smaller than the number of keys."""
+        size, first = max(_PLACES_AT_ONCE, self.keys), 0
+        while first < users:
+            last = int(np.searchsorted(self.starts, self.starts[first] + size, side="right")) - 1
+            last = min(max(last, first + 1), users)
+            places = slice(int(self.starts[first]), int(self.starts[last]))
+            user = self.user[places].astype(np.intp) - first
+            yield Piece(places, user, self.key[places].astype(np.intp), self.starts[first:last] - places.start, self.keys)
+            first = last
+
+    def of_keys(self, wanted: NDArray[np.bool_]) -> "Pairs":
+        """Leave all other keys out; their users stay, and are known to have had them."""
+        kept = wanted[self.key]
+        left = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64) if len(kept) else self.keys_of_user
+        there = left > 0
+        return replace(
+            self,
+            user=_numbers(there)[self.user[kept]],
+            key=_numbers(wanted)[self.key[kept]],
+            values={name: said[kept] for name, said in self.values.items()},
+            starts=_starts(left[there]),
+            keys_of_user=self.keys_of_user[there],
+            keys=int(wanted.sum()),
+        )
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The places of a few users, small enough to be worked on quickly."""
+
+    places: slice
+    """Where they are among all."""
+    user: NDArray[np.intp]
+    """Counted from the first one here."""
+    key: NDArray[np.intp]
+    starts: NDArray[np.int64]
+    keys: int
+    """How many there are everywhere."""
+
+    def by_key(self, values: Floats) -> Floats:
+        """Add up by key what is given for each place."""
+        return _added_up(self.key, values, self.keys)
+
+    def by_user(self, values: Floats) -> Floats:
+        """Add up by user what is given for each place, and tell each place the sum of its user."""
+        return np.add.reduceat(values, self.starts)[self.user]
+
+
+def _added_up(places: NDArray[Any], values: Floats, size: int) -> Floats:
+    return np.bincount(places, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts)))
+
+
+def _numbers(wanted: NDArray[np.bool_]) -> Places:
+    """Number what is wanted, from 0 on."""
+    return np.cumsum(wanted, dtype=np.int32) - np.int32(1)
 
 
 def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
@@ -71,7 +152,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
         printed = print_plan(combined, session.dialect)
         for step in steps(combined):
             run_step(step, session, printed)
-        found = session.fetch(combined.name, (USER,))
+        found = _numbered(session, combined.name, asked.keys)
     return _pairs(found, asked)
 
 
@@ -80,36 +161,57 @@ def _unbounded(measure: Mechanism) -> Mechanism:
     return replace(measure, max_per_key=LARGEST_COUNT) if isinstance(measure, CountRecords) else measure
 
 
+def _numbered(session: DuckDBSession, combined: str, keys: tuple[str, ...]) -> pa.Table:
+    """Give users and keys numbers, whatever their types, and fetch these in place of them."""
+    session.keep(_PAIRS, f"SELECT * FROM {identifier(combined, DUCKDB)}")
+    session.keep(_USERS, _numbering((USER,), _USER_NUMBER))
+    session.keep(_KEYS, _numbering(keys, _KEY_NUMBER))
+    left_out = ", ".join(identifier(column, DUCKDB) for column in (USER, *keys))
+    session.define(
+        _NUMBERED,
+        f"SELECT * EXCLUDE ({left_out})\nFROM {_PAIRS}\nJOIN {_USERS} USING ({identifier(USER, DUCKDB)})\n"
+        f"JOIN {_KEYS} USING ({', '.join(identifier(key, DUCKDB) for key in keys)})",
+    )
+    return session.look_at(_NUMBERED)
+
+
+def _numbering(columns: tuple[str, ...], number: str) -> str:
+    listed = ", ".join(identifier(column, DUCKDB) for column in columns)
+    return f"SELECT {listed}, CAST(row_number() OVER () - 1 AS INTEGER) AS {number}\nFROM (SELECT DISTINCT {listed} FROM {_PAIRS})"
+
+
 def _pairs(found: pa.Table, asked: CalibratedQuery) -> Pairs:
-    user, users = _numbered([found.column(USER)])
-    key, keys = _numbered([found.column(name) for name in asked.keys])
-    keys_of_user = np.bincount(user, minlength=users)[user].astype(np.float64)
-    order = np.argsort(-keys_of_user, kind="stable")
+    """Put the places of users who have most keys first."""
+    user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
+    keys_of_user = np.bincount(user)
+    by_keys = np.argsort(-keys_of_user, kind="stable")
+    ranks = np.empty(len(by_keys), np.int32)
+    ranks[by_keys] = np.arange(len(by_keys), dtype=np.int32)
+    ranked = ranks[user]
+    order = _sorting(ranked, len(by_keys))
     values = {
         measure.mechanism.name: _said(found, measure)[order]
         for measure in asked.measures
         if isinstance(measure.mechanism, Additive)
     }
-    return Pairs(user[order], key[order], keys_of_user[order], values, keys)
+    counts = keys_of_user[by_keys]
+    return Pairs(
+        ranked[order],
+        key[order],
+        values,
+        _starts(counts),
+        counts,
+        keys=int(key.max(initial=-1)) + 1,
+        everything={name: float(np.abs(said).sum()) for name, said in values.items()},
+    )
 
 
-def _numbered(columns: list[pa.ChunkedArray]) -> tuple[Places, int]:
-    """Give equal rows equal numbers, from 0 on, and say how many there are."""
-    numbers = np.zeros(len(columns[0]), np.int64)
-    for column in columns:
-        codes = _codes(column)
-        combined = numbers * (int(codes.max(initial=0)) + 1) + codes
-        numbers = np.unique(combined, return_inverse=True)[1] if len(columns) > 1 else codes
-    return numbers, int(numbers.max(initial=-1)) + 1
-
-
-def _codes(column: pa.ChunkedArray) -> Places:
-    codes: Places | None = None
-    with suppress(pa.ArrowException):
-        codes = pc.dictionary_encode(column).combine_chunks().indices.to_numpy().astype(np.int64)
-    if codes is None:
-        raise InputError("a user or key column is of a type that cannot be looked at here; cast it to text first.")
-    return codes
+def _sorting(numbers: Places, different: int) -> Places:
+    """Say where to take each place from to have numbers sorted; to count them is quicker than to compare them."""
+    places = np.arange(len(numbers), dtype=np.int32)
+    table = sparse.coo_array((places, (numbers, places)), (different, len(numbers)))
+    table.has_canonical_format = True
+    return np.asarray(table.tocsr().indices, np.int32)
 
 
 def _said(found: pa.Table, measure: MeasureColumns) -> Floats:

@@ -6,13 +6,16 @@ Everything here is computed from exact data without noise. It is for the trusted
 import json
 import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+from scipy import sparse
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
@@ -20,13 +23,13 @@ from plume.errors import MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
-from plume.pipelines.calibrated import calibrate
+from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.release import show, write_whole
-from plume.tuning.estimates import chances_of_keys, estimate
+from plume.tuning.estimates import Estimate, candidate, chances_of_keys, estimate
 from plume.tuning.expectation import refuse_open_numbers
-from plume.tuning.pairs import Additive, Pairs, read_pairs
+from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
 
 WARNING = (
     "NOT PRIVATE: computed from the data without noise. Do not share it. "
@@ -138,7 +141,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     candidates = _candidates(query, measures)
     grid = list(_grid(query, limits, epsilons, selections))
     pairs = read_pairs(query, data, engine or DuckDB())
-    tried = [_try(asked, pairs, candidates) for asked in grid]
+    tried = _try(grid, pairs, [measure for measures in candidates.values() for measure in measures])
     # The limit varies last in the grid, so the rows of one epsilon and selection are neighbours.
     groups = groupby((row for rows in tried for row in rows), key=lambda row: (row.epsilon, row.selection))
     return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in _recommend(list(rows))))
@@ -208,22 +211,29 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], select
         yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
 
 
-def _try(query: Query, pairs: Pairs, candidates: dict[str, list[Additive]]) -> list[Tried]:
-    asked = calibrate(query)
-    shown = chances_of_keys(asked, pairs)
-    return [
-        Tried(
-            query.budget.epsilon,
-            query.selection,
-            asked.max_keys_per_user,
-            float(shown.sum()),
-            measure.name,
-            _bounds(measure),
-            **asdict(estimate(asked, pairs, shown, measure)),
-        )
-        for measures in candidates.values()
-        for measure in measures
-    ]
+def _try(grid: Sequence[Query], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
+    """Try everything; keys that have no chance with anything say nothing to any error, and there are many."""
+    settings = [calibrate(query) for query in grid]
+    chances = sparse.vstack([sparse.csr_array(chances_of_keys(asked, pairs)[np.newaxis]) for asked in settings])
+    hopeful = chances.max(axis=0).toarray() > 0
+    shown, pairs = chances[:, hopeful].toarray(), pairs.of_keys(hopeful)
+    candidates = [candidate(measure, pairs) for measure in measures]
+    with ThreadPoolExecutor() as threads:
+        found = threads.map(lambda asked, shown: estimate(asked, pairs, shown, candidates), settings, shown)
+        for asked, of_setting, estimated in zip(settings, shown, found, strict=True):
+            yield [_tried(asked, of_setting, *one) for one in zip(measures, estimated, strict=True)]
+
+
+def _tried(asked: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:
+    return Tried(
+        asked.query.budget.epsilon,
+        asked.query.selection,
+        asked.max_keys_per_user,
+        float(shown.sum()),
+        measure.name,
+        _bounds(measure),
+        **asdict(estimated),
+    )
 
 
 def _bounds(measure: Additive) -> str:
