@@ -1,12 +1,13 @@
 """The tables of docs/choosing.md: how far off releases are with numbers left open, against every number tried in turn.
 
 `.venv/bin/python benchmarks/auto.py` on the paper's synthetic data, made up, 10^6 users; `--words FILE` on real words that authors used;
-`--bounds FILE` on these words with `high_total` left open in place of `max_keys_per_user`. The truth may be looked at, since the one is
-made up and the other public. Errors of single runs are noisy, so numbers are compared by their mean error over `--runs` releases; each
-run with "auto" stands for itself.
+`--bounds FILE` on these words with `high_total` left open in place of `max_keys_per_user`; `--both FILE` with both. The truth may be looked
+at, since the one is made up and the other public. Errors of single runs are noisy, so numbers are compared by their mean error over
+`--runs` releases; each run with "auto" stands for itself.
 """
 
 import argparse
+import itertools
 import math
 import tempfile
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import duckdb
 
@@ -27,12 +29,12 @@ WORDS_LIMIT = 216
 
 @dataclass(frozen=True)
 class Task:
-    """Something to ask of a file with one number left open, the exact answer as SQL with `key` and `exact`, and numbers to try."""
+    """Something to ask of a file with a number or two left open, the exact answer as SQL with `key` and `exact`, and numbers to try."""
 
     path: Path
-    ask: Callable[[int | str], plume.Query]
+    ask: Callable[[Any], plume.Query]
     truth: str
-    tried: tuple[int, ...]
+    tried: tuple[Any, ...]
 
 
 def synthetic(users: int) -> Task:
@@ -70,7 +72,19 @@ def bounds(path: Path) -> Task:
     return Task(path, ask, truth, (4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256))
 
 
-def error(task: Task, connection: duckdb.DuckDBPyConnection, number: int | str) -> tuple[float, plume.Release, float]:
+def both(path: Path) -> Task:
+    """How often each word is used, with neither number known."""
+
+    def ask(numbers: tuple[int, int] | str) -> plume.Query:
+        limit, high = (numbers, numbers) if isinstance(numbers, str) else numbers
+        measure = plume.sum("uses", low_total=0, high_total=high)
+        return plume.Query(user="author", keys="word", measures=measure, max_keys_per_user=limit, budget=BUDGET)
+
+    truth = f"SELECT word AS key, sum(uses) AS exact FROM '{path}' GROUP BY word"
+    return Task(path, ask, truth, tuple(itertools.product((216, 363, 512, 724, 1024), (8, 16, 24, 32, 48))))
+
+
+def error(task: Task, connection: duckdb.DuckDBPyConnection, number: Any) -> tuple[float, plume.Release, float]:
     """Release once; give the mean absolute error over released keys, the release, and the seconds it took."""
     started = time.perf_counter()
     release = plume.run(task.ask(number), task.path)
@@ -84,13 +98,14 @@ def main() -> None:
     """Try the numbers, release with "auto" many times, and print both."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=float, default=1e6, help="how many users are made up")
-    for name in ("words", "bounds"):
+    for name in ("words", "bounds", "both"):
         parser.add_argument(f"--{name}", type=Path, help="a Parquet file with author, word and uses, in place of those")
     parser.add_argument("--tried", type=int, nargs="+", help="the numbers to try")
     parser.add_argument("--runs", type=int, default=3, help="releases per number")
     parser.add_argument("--auto", type=int, default=20, help="releases with auto")
     given = parser.parse_args()
-    task = words(given.words) if given.words else bounds(given.bounds) if given.bounds else synthetic(int(given.users))
+    files = {words: given.words, bounds: given.bounds, both: given.both}
+    task = next((make(path) for make, path in files.items() if path), None) or synthetic(int(given.users))
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE truth AS {task.truth}")
         print("| number | keys released | mean absolute error | seconds |\n|---|---|---|---|", flush=True)
@@ -104,8 +119,8 @@ def main() -> None:
         for run in range(given.auto):
             off, release, seconds = error(task, connection, "auto")
             ratios.append(off / best)
-            (chosen,) = release.chosen.values()
-            said = f"| auto {run + 1}: {chosen:g} | {len(release):,} | {off:.1f} ({off / best - 1:+.1%})"
+            chosen = ", ".join(f"{number:g}" for number in release.chosen.values())
+            said = f"| auto {run + 1}: {chosen} | {len(release):,} | {off:.1f} ({off / best - 1:+.1%})"
             print(f"{said} | {seconds:.1f} |", flush=True)
     print(f"worst of {given.auto}: {max(ratios) - 1:+.1%} against the best number; mean {fmean(ratios) - 1:+.1%}")
 

@@ -46,6 +46,11 @@ STATISTICS = plume.Query(
     budget=plume.Budget(epsilon=1.1, delta=1e-5),
 )
 CHOOSING = replace(QUERY, max_keys_per_user="auto")
+OPEN = replace(
+    QUERY,
+    measures=[plume.count("auto"), plume.sum("seconds", "auto", "auto"), plume.mean("seconds", 0, "auto")],
+    max_keys_per_user="auto",
+)
 PIPELINES = ["naive", "runtime_optimized", "plume"]
 
 
@@ -116,3 +121,14 @@ def test_sql_of_a_limit_that_is_left_open_is_as_reviewed(dialect: str, request: 
     sql = plume.explain(CHOOSING).sql(dialect)
     assert len(sqlglot.parse(sql, dialect=dialect)) == sql.count("-- ")
     check(f"auto.{dialect}.sql", sql, request)
+
+
+def test_explanation_of_bounds_that_are_left_open_is_as_reviewed(request: pytest.FixtureRequest) -> None:
+    check("auto_bounds.explain.txt", f"{plume.explain(OPEN)}\n", request)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+def test_sql_of_bounds_that_are_left_open_is_as_reviewed(dialect: str, request: pytest.FixtureRequest) -> None:
+    sql = plume.explain(OPEN).sql(dialect)
+    assert len(sqlglot.parse(sql, dialect=dialect)) == sql.count("-- ")
+    check(f"auto_bounds.{dialect}.sql", sql, request)

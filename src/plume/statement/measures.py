@@ -11,12 +11,13 @@ from plume.errors import UsageError
 from plume.mechanisms.count import count
 from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.open_bound import AUTO
 from plume.mechanisms.quantiles import quantiles
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
 from plume.plan.dialect import DUCKDB, identifier
-from plume.statement.settings import number
+from plume.statement.settings import is_auto, number
 from plume.statement.text import Text, Tree, start_of
 
 PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
@@ -115,9 +116,9 @@ def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
             raise text.refusal(aggregate.tree, "COUNT(DISTINCT ...) can count the privacy unit only.")
         return users(name=name or "users")
     _, (low, high) = _bounds(text, aggregate)
-    if low != 0 or not isinstance(high, int):
+    if low != 0 or not (isinstance(high, int) or high == AUTO):
         raise text.refusal(
-            aggregate.tree, f"the bounds of COUNT are 0 and a whole number, as in {PER_GROUP} => (0, 5)."
+            aggregate.tree, f"the bounds of COUNT are 0 and a whole number or AUTO, as in {PER_GROUP} => (0, 5)."
         )
     if isinstance(argument, exp.Star):
         return count(high, name=name or "count")
@@ -126,7 +127,7 @@ def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
 
 
 def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
-    """Read the bounds of an aggregate; none are guessed from data, since that would cost budget of its own."""
+    """Read the bounds of an aggregate; what is left open costs budget of its own, so only AUTO, and no silence, leaves it open."""
     takes, tree = _TAKES[aggregate.function], aggregate.tree
     given = [part for part in tree.expressions if isinstance(part, exp.Kwarg)]
     if not given:
@@ -136,7 +137,9 @@ def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
             else " or ".join(_EXAMPLES[name] for name in takes)
         )
         raise text.refusal(
-            tree, f"{aggregate.function} needs bounds on what one user adds: {example}. None are guessed from data."
+            tree,
+            f"{aggregate.function} needs bounds on what one user adds: {example}. "
+            "Only where AUTO stands for a number one is chosen from the data, within the budget.",
         )
     name = given[0].name.lower()
     if len(given) > 1 or name not in takes:
@@ -144,7 +147,7 @@ def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
     values = given[0].expression.expressions if isinstance(given[0].expression, exp.Tuple) else []
     bounds = [_bound(value) for value in values]
     if len(bounds) != 2 or None in bounds:  # noqa: PLR2004 - a low and a high one
-        raise text.refusal(_start(text, given[0]), f"{name} must be two constants, as in {name} => (0, 60).")
+        raise text.refusal(_start(text, given[0]), f"{name} must be two constants, as in {name} => (0, 60), or AUTO.")
     return name, (bounds[0], bounds[1])
 
 
@@ -154,6 +157,8 @@ def _start(text: Text, argument: Tree) -> int:
 
 
 def _bound(tree: Tree) -> Any:
+    if is_auto(tree):
+        return AUTO
     if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal) and tree.to.this is exp.DataType.Type.DATE:
         try:
             return date.fromisoformat(tree.this.this)

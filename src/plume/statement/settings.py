@@ -28,7 +28,7 @@ class Settings:
     """What OPTIONS says."""
 
     budget: Budget
-    max_keys_per_user: int
+    max_keys_per_user: int | str
     unit: Tree
     min_users: int
     selection: str
@@ -54,7 +54,7 @@ def read_settings(parsed: Parsed) -> Settings:
     strategy = _strategy(text, options)
     return Settings(
         budget=_budget(text, options),
-        max_keys_per_user=_whole(text, options, "max_groups_contributed"),
+        max_keys_per_user=_limit(text, options),
         unit=unit.value,
         min_users=_whole(text, options, "min_privacy_units_per_group")
         if "min_privacy_units_per_group" in options
@@ -81,10 +81,17 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     return Budget(**numbers)
 
 
-def _whole(text: Text, options: Mapping[str, Option], name: str) -> int:
+def _limit(text: Text, options: Mapping[str, Option]) -> int | str:
+    name = "max_groups_contributed"
+    if is_auto(options[name].value):
+        return AUTO
+    return _whole(text, options, name, or_else=", or AUTO to have one chosen within the budget")
+
+
+def _whole(text: Text, options: Mapping[str, Option], name: str, *, or_else: str = "") -> int:
     value = number(options[name].value)
     if not isinstance(value, int) or value < 1:
-        raise text.refusal(options[name].start, f"{name} must be a whole number from 1 on.")
+        raise text.refusal(options[name].start, f"{name} must be a whole number from 1 on{or_else}.")
     return value
 
 
@@ -97,6 +104,11 @@ def _strategy(text: Text, options: Mapping[str, Option]) -> str:
     if name not in known:
         raise text.refusal(option.start, f"group_selection_strategy must be one of {', '.join(known)}.")
     return str(name)
+
+
+def is_auto(tree: Tree) -> bool:
+    """Tell whether a number is left to be chosen within the budget: the word AUTO stands in its place."""
+    return isinstance(tree, exp.Column | exp.Literal) and not tree.args.get("table") and tree.name.upper() == "AUTO"
 
 
 def number(tree: Tree) -> Any:

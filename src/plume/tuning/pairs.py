@@ -5,11 +5,11 @@ Separate from the estimates so that there is one place where exact rows enter Py
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -63,23 +63,29 @@ class Pairs:
         """How many users, from the first on, have more keys than the limit."""
         return int(np.searchsorted(-self.keys_of_user, -limit, side="left"))
 
+    @cached_property
+    def _matrix(self) -> sparse.csr_array:
+        return self._table(np.ones(len(self.key)))
+
+    def _table(self, values: Floats) -> sparse.csr_array:
+        """A row for each user and a column for each key."""
+        return sparse.csr_array((values, self.key, self.starts), (len(self.keys_of_user), self.keys))
+
     def at_places(self, values: Floats) -> Floats:
         """Tell each place what is given for its user; what is given for places, they know."""
         return values if len(values) == len(self.key) else values[self.user]
 
     def by_key(self, values: Floats) -> Floats:
         """Add up by key what is given for each place."""
-        return _added_up(self.key, values, self.keys)
+        return np.asarray(self._table(values).T @ np.ones(len(self.keys_of_user)), np.float64)
+
+    def given_by_users(self, values: Floats) -> Floats:
+        """Add up by key what each user gives to every one of their keys."""
+        return np.asarray(self._matrix.T @ values, np.float64)
 
     def by_user(self, values: Floats) -> Floats:
         """Add up by user what is given for each place, and tell each place the sum of its user."""
         return np.add.reduceat(values, self.starts[:-1])[self.user] if len(values) else values
-
-    def given_by_users(self, values: Floats) -> Floats:
-        """Add up by key what each of the first users gives to every one of their keys."""
-        starts = self.starts[: len(values) + 1]
-        places = np.ones(starts[-1]), self.key[: starts[-1]], starts
-        return np.asarray(sparse.csr_array(places, (len(values), self.keys)).T @ values, np.float64)
 
     def pieces(self, users: int) -> Iterator["Piece"]:
         """Cut the places of the first users into pieces of whole users, each small, but not much smaller than the number of keys."""
@@ -89,7 +95,9 @@ class Pairs:
             last = min(max(last, first + 1), users)
             places = slice(int(self.starts[first]), int(self.starts[last]))
             user = self.user[places].astype(np.intp) - first
-            yield Piece(places, user, self.key[places].astype(np.intp), self.starts[first:last] - places.start, self.keys)
+            yield Piece(
+                places, user, self.key[places].astype(np.intp), self.starts[first:last] - places.start, self.keys
+            )
             first = last
 
     def of_keys(self, wanted: NDArray[np.bool_]) -> "Pairs":
@@ -123,15 +131,11 @@ class Piece:
 
     def by_key(self, values: Floats) -> Floats:
         """Add up by key what is given for each place."""
-        return _added_up(self.key, values, self.keys)
+        return np.asarray(np.bincount(self.key, weights=values, minlength=self.keys), np.float64)
 
     def by_user(self, values: Floats) -> Floats:
         """Add up by user what is given for each place, and tell each place the sum of its user."""
         return np.add.reduceat(values, self.starts)[self.user]
-
-
-def _added_up(places: NDArray[Any], values: Floats, size: int) -> Floats:
-    return np.bincount(places, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -152,7 +156,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
         printed = print_plan(combined, session.dialect)
         for step in steps(combined):
             run_step(step, session, printed)
-        found = _numbered(session, combined.name, asked.keys)
+        found = _numbered(session, combined.name, asked)
     return _pairs(found, asked)
 
 
@@ -161,46 +165,49 @@ def _unbounded(measure: Mechanism) -> Mechanism:
     return replace(measure, max_per_key=LARGEST_COUNT) if isinstance(measure, CountRecords) else measure
 
 
-def _numbered(session: DuckDBSession, combined: str, keys: tuple[str, ...]) -> pa.Table:
+def _numbered(session: DuckDBSession, combined: str, asked: CalibratedQuery) -> pa.Table:
     """Give users and keys numbers, whatever their types, and fetch these in place of them."""
     session.keep(_PAIRS, f"SELECT * FROM {identifier(combined, DUCKDB)}")
     session.keep(_USERS, _numbering((USER,), _USER_NUMBER))
-    session.keep(_KEYS, _numbering(keys, _KEY_NUMBER))
-    left_out = ", ".join(identifier(column, DUCKDB) for column in (USER, *keys))
+    session.keep(_KEYS, _numbering(asked.keys, _KEY_NUMBER))
+    raw = dict.fromkeys(identifier(name, DUCKDB) for measure in _additive(asked) for name in measure.raw.values())
+    numbers = [f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in raw]
     session.define(
         _NUMBERED,
-        f"SELECT * EXCLUDE ({left_out})\nFROM {_PAIRS}\nJOIN {_USERS} USING ({identifier(USER, DUCKDB)})\n"
-        f"JOIN {_KEYS} USING ({', '.join(identifier(key, DUCKDB) for key in keys)})",
+        f"SELECT {', '.join((_USER_NUMBER, _KEY_NUMBER, *numbers))}\nFROM {_PAIRS}\n"
+        f"JOIN {_USERS} USING ({_listed((USER,))})\nJOIN {_KEYS} USING ({_listed(asked.keys)})",
     )
     return session.look_at(_NUMBERED)
 
 
+def _additive(asked: CalibratedQuery) -> list[MeasureColumns]:
+    return [measure for measure in asked.measures if isinstance(measure.mechanism, Additive)]
+
+
 def _numbering(columns: tuple[str, ...], number: str) -> str:
-    listed = ", ".join(identifier(column, DUCKDB) for column in columns)
+    listed = _listed(columns)
     return f"SELECT {listed}, CAST(row_number() OVER () - 1 AS INTEGER) AS {number}\nFROM (SELECT DISTINCT {listed} FROM {_PAIRS})"
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    return ", ".join(identifier(column, DUCKDB) for column in columns)
 
 
 def _pairs(found: pa.Table, asked: CalibratedQuery) -> Pairs:
     """Put the places of users who have most keys first."""
     user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
     keys_of_user = np.bincount(user)
-    by_keys = np.argsort(-keys_of_user, kind="stable")
-    ranks = np.empty(len(by_keys), np.int32)
-    ranks[by_keys] = np.arange(len(by_keys), dtype=np.int32)
-    ranked = ranks[user]
-    order = _sorting(ranked, len(by_keys))
-    values = {
-        measure.mechanism.name: _said(found, measure)[order]
-        for measure in asked.measures
-        if isinstance(measure.mechanism, Additive)
-    }
-    counts = keys_of_user[by_keys]
+    ranked = np.argsort(-keys_of_user, kind="stable")
+    ranks, numbers = np.empty(len(ranked), np.int32), np.arange(len(ranked), dtype=np.int32)
+    ranks[ranked] = numbers
+    order, keys_of_user = _sorting(ranks[user], len(ranked)), keys_of_user[ranked]
+    values = {measure.mechanism.name: _said(found, measure)[order] for measure in _additive(asked)}
     return Pairs(
-        ranked[order],
+        np.repeat(numbers, keys_of_user),
         key[order],
         values,
-        _starts(counts),
-        counts,
+        _starts(keys_of_user),
+        keys_of_user,
         keys=int(key.max(initial=-1)) + 1,
         everything={name: float(np.abs(said).sum()) for name, said in values.items()},
     )
@@ -220,10 +227,14 @@ def _said(found: pa.Table, measure: MeasureColumns) -> Floats:
     if not measure.raw:
         return np.ones(found.num_rows)
     (raw,) = measure.raw.values()
-    said: Floats = pc.fill_null(pc.cast(found.column(raw), pa.float64()), 0.0).to_numpy()
-    if isinstance(mechanism, CountUsers):
-        return np.minimum(said, 1)
-    return said * float(mechanism.parts()[0].unit)
+    said: Floats = found.column(raw).to_numpy()
+    match mechanism:
+        case CountUsers():
+            return np.minimum(said, 1)
+        case SumOfTotals():
+            return said * float(mechanism.parts()[0].unit)
+        case _:
+            return said
 
 
 def bounded(measure: Additive, said: Floats) -> Floats:

@@ -5,6 +5,7 @@ Everything here is computed from exact data without noise. It is for the trusted
 
 import json
 import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-from scipy import sparse
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
@@ -27,7 +27,8 @@ from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.release import show, write_whole
-from plume.tuning.estimates import Estimate, candidate, chances_of_keys, estimate
+from plume.tuning.chances import chances_of_keys, keys_that_matter
+from plume.tuning.estimates import Estimate, candidates, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
 
@@ -138,10 +139,10 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     Data is read once, by DuckDB. Public keys are not estimated yet.
     """
     _refuse_wrong_arguments(query, data, engine)
-    candidates = _candidates(query, measures)
+    bounds = _candidates(query, measures)
     grid = list(_grid(query, limits, epsilons, selections))
     pairs = read_pairs(query, data, engine or DuckDB())
-    tried = _try(grid, pairs, [measure for measures in candidates.values() for measure in measures])
+    tried = _try(grid, pairs, [measure for tried in bounds.values() for measure in tried])
     # The limit varies last in the grid, so the rows of one epsilon and selection are neighbours.
     groups = groupby((row for rows in tried for row in rows), key=lambda row: (row.epsilon, row.selection))
     return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in _recommend(list(rows))))
@@ -212,16 +213,16 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], select
 
 
 def _try(grid: Sequence[Query], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
-    """Try everything; keys that have no chance with anything say nothing to any error, and there are many."""
+    """Try everything, several settings at a time: numpy lets others work while it does."""
     settings = [calibrate(query) for query in grid]
-    chances = sparse.vstack([sparse.csr_array(chances_of_keys(asked, pairs)[np.newaxis]) for asked in settings])
-    hopeful = chances.max(axis=0).toarray() > 0
-    shown, pairs = chances[:, hopeful].toarray(), pairs.of_keys(hopeful)
-    candidates = [candidate(measure, pairs) for measure in measures]
-    with ThreadPoolExecutor() as threads:
-        found = threads.map(lambda asked, shown: estimate(asked, pairs, shown, candidates), settings, shown)
-        for asked, of_setting, estimated in zip(settings, shown, found, strict=True):
-            yield [_tried(asked, of_setting, *one) for one in zip(measures, estimated, strict=True)]
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        chances = list(threads.map(lambda asked: chances_of_keys(asked, pairs), settings))
+        matter = np.logical_or.reduce([keys_that_matter(shown) for shown in chances])
+        fewer = pairs.of_keys(matter)
+        tried = list(candidates(measures, fewer))
+        estimates = threads.map(lambda asked, shown: estimate(asked, fewer, shown[matter], tried), settings, chances)
+        for asked, shown, found in zip(settings, chances, estimates, strict=True):
+            yield [_tried(asked, shown, *one) for one in zip(measures, found, strict=True)]
 
 
 def _tried(asked: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:

@@ -68,9 +68,19 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     (PRIVATE + "recipe, PERCENTILE_CONT(seconds, 0.1, contribution_bounds_per_row => (0, 9)) AS low, "
      "PERCENTILE_CONT(seconds, 0.9, contribution_bounds_per_row => (0, 9)) AS high" + FROM,
      {"measures": [quantile("low", 0.1), quantile("high", 0.9)]}),
+    # Numbers left open.
+    (PRIVATE + "recipe, COUNT(*, contribution_bounds_per_group => (0, AUTO))" + FROM, {"measures": plume.count("auto")}),
+    (PRIVATE + "recipe, SUM(seconds, contribution_bounds_per_group => (0, auto))" + FROM, {"measures": plume.sum("seconds", 0, "auto")}),
+    (PRIVATE + "recipe, SUM(seconds, contribution_bounds_per_group => (AUTO, AUTO)) AS s" + FROM,
+     {"measures": plume.sum("seconds", "auto", "auto", name="s")}),
+    (PRIVATE + "recipe, AVG(seconds, contribution_bounds_per_row => (0, AUTO)) AS s" + FROM,
+     {"measures": plume.mean("seconds", 0, "auto", name="s")}),
+    (PRIVATE + "recipe, AVG(seconds, contribution_bounds_per_group => (0, AUTO)) AS s" + FROM,
+     {"measures": plume.mean("mean_of_user_1", 0, "auto", name="s")}),
     # Options.
     (options(epsilon="2", delta="0.001") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "budget": plume.Budget(2, 0.001)}),
     (options(max_groups_contributed="1") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "max_keys_per_user": 1}),
+    (options(max_groups_contributed="AUTO") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "max_keys_per_user": "auto"}),
     (options(min_privacy_units_per_group="20") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "min_users": 20}),
     (options(group_selection_strategy="LAPLACE_THRESHOLD") + "recipe, " + COUNT + FROM,
      {"measures": plume.count(3), "selection": "laplace_threshold"}),

@@ -18,7 +18,8 @@ from plume.errors import ColumnNotFound, InputError, MeasureError, UsageError
 from plume.pipelines.calibrated import calibrate
 from plume.running import run_with
 from plume.synthetic import recipe_searches
-from plume.tuning.estimates import chances_of_keys, estimate
+from plume.tuning.chances import chances_of_keys
+from plume.tuning.estimates import candidates, estimate
 from plume.tuning.pairs import read_pairs
 
 ENGINE = DuckDB(threads=1)
@@ -88,7 +89,8 @@ def simulate(data: pa.Table, query: plume.Query, runs: int) -> Iterator[dict[str
 def estimated(data: pa.Table, query: plume.Query) -> dict[str, float]:
     pairs, asked = read_pairs(query, data, ENGINE), calibrate(query)
     shown = chances_of_keys(asked, pairs)
-    errors = {measure.name: estimate(asked, pairs, shown, measure).absolute_error for measure in query.measures}
+    found = estimate(asked, pairs, shown, list(candidates(query.measures, pairs)))
+    errors = {measure.name: one.absolute_error for measure, one in zip(query.measures, found, strict=True)}
     return errors | {"keys": float(shown.sum())}
 
 

@@ -1,0 +1,87 @@
+"""How likely each key would be shown, worked out from exact contributions. NOT PRIVATE.
+
+Which users count in a key is left to the secret order of keys, so that the weight a key is given varies; it is taken to be normal.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.pipelines.calibrated import CalibratedQuery
+from plume.selection.strategy import SelectionStrategy
+from plume.tuning.pairs import Floats, Pairs
+
+# Means over a normal distribution are taken at so many points.
+POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+# Chances are tabulated at so many weights, up to where a key is as good as certain.
+_TABLED = 1024
+_CERTAIN = 1 - 1e-9
+# So much of all keys that are shown may be left out of an estimate.
+_NEGLIGIBLE = 3e-4
+
+
+def chances_of_keys(asked: CalibratedQuery, pairs: Pairs) -> Floats:
+    """Say for each key how likely it is shown; in a second round users spread what they have over the keys left to them."""
+    first, *further = asked.rounds
+    shown = _kept(first, pairs, pairs.keys_of_user, pairs.given_by_users)
+    for strategy in further:
+        missed = 1 - shown[pairs.key]
+        keys_left = pairs.by_user(missed) - missed + 1
+        shown = shown + (1 - shown) * _kept(strategy, pairs, keys_left, pairs.by_key)
+    return shown
+
+
+def keys_that_matter(shown: Floats) -> NDArray[np.bool_]:
+    """Leave out the least likely keys, of which there may be many, as long as hardly one of them is ever shown."""
+    chances = np.sort(shown)
+    left_out = np.searchsorted(np.cumsum(chances), _NEGLIGIBLE * chances.sum(), side="right")
+    return np.asarray(shown >= chances[left_out] if left_out < len(chances) else shown > 0)
+
+
+def _kept(
+    strategy: SelectionStrategy, pairs: Pairs, keys_of_user: NDArray[Any], by_key: Callable[[Floats], Floats]
+) -> Floats:
+    """Say for each key how likely it is selected, given how many keys users have, each of them or as each place sees it."""
+    limit = strategy.max_keys_per_user
+    table = np.array([strategy.weight_of(keys) for keys in range(1, limit + 1)], np.float64)
+    weights = np.interp(keys_of_user, np.arange(1, limit + 1), table)
+    counted = np.minimum(1, limit / keys_of_user)
+    deviation = np.sqrt(by_key(counted * (1 - counted) * weights**2))
+    if strategy.left_out:
+        weights, counted = pairs.at_places(weights), pairs.at_places(counted)
+        counted, by_key = _but_largest(pairs, weights, counted, strategy.left_out), pairs.by_key
+    return _mean_chance(strategy, by_key(counted * weights), deviation)
+
+
+def _but_largest(pairs: Pairs, weights: Floats, counted: Floats, left_out: int) -> Floats:
+    """Take so many of the users who count in a key off those with the largest weights."""
+    order = np.lexsort((-weights, pairs.key))
+    keys = pairs.key[order]
+    sums = np.concatenate(([0.0], np.cumsum(counted[order])))
+    so_far = sums[1:] - sums[np.searchsorted(keys, keys, side="left")]
+    rest = np.empty_like(counted)
+    rest[order] = np.clip(so_far - left_out, 0, counted[order])
+    return rest
+
+
+def _mean_chance(strategy: SelectionStrategy, mean: Floats, deviation: Floats) -> Floats:
+    """The mean chance of keys whose weight varies, since it is left to the order of keys which users count in them."""
+    most = 1
+    while strategy.chance(np.array([most]))[0] < _CERTAIN:
+        most *= 2
+    step = max(1, most // _TABLED)
+    chances = strategy.chance(np.arange(0, most + 1, step))
+    points = zip(POINTS / step, WEIGHTS, strict=True)
+    means = (weight * _between(chances, mean / step + point * deviation) for point, weight in points)
+    return sum(means, np.zeros(len(mean)))
+
+
+def _between(table: Floats, at: Floats) -> Floats:
+    """Read a table at and between its entries; `numpy.interp` would look for them, which takes longer."""
+    at = np.clip(at, 0, len(table) - 1)
+    entry = np.minimum(at.astype(np.intp), len(table) - 2)
+    low = table[entry]
+    return np.asarray(low + (at - entry) * (table[entry + 1] - low), np.float64)
