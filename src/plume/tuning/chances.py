@@ -19,6 +19,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 # Chances are tabulated at so many weights, up to where a key is as good as certain.
 _TABLED = 1024
 _CERTAIN = 1 - 1e-9
+_UNLIKELY = 1e-6
 # So much of all keys that are shown may be left out of an estimate.
 _NEGLIGIBLE = 3e-4
 
@@ -26,7 +27,11 @@ _NEGLIGIBLE = 3e-4
 def chances_of_keys(asked: CalibratedQuery, pairs: Pairs) -> Floats:
     """Say for each key how likely it is shown; in a second round users spread what they have over the keys left to them."""
     first, *further = asked.rounds
-    shown = _kept(first, pairs, pairs.keys_of_user, pairs.given_by_users)
+    if first.left_out:
+        shown = _kept(first, pairs, pairs.keys_of_user[pairs.user], pairs.by_key)
+    else:
+        degrees = np.arange(1, pairs.keys_of_user.max(initial=0) + 1)
+        shown = _kept(first, pairs, degrees, pairs.given_by_degree)
     for strategy in further:
         missed = 1 - shown[pairs.key]
         keys_left = pairs.by_user(missed) - missed + 1
@@ -44,15 +49,14 @@ def keys_that_matter(shown: Floats) -> NDArray[np.bool_]:
 def _kept(
     strategy: SelectionStrategy, pairs: Pairs, keys_of_user: NDArray[Any], by_key: Callable[[Floats], Floats]
 ) -> Floats:
-    """Say for each key how likely it is selected, given how many keys users have, each of them or as each place sees it."""
+    """Say for each key how likely it is selected, given how many keys their users have, place by place or as `by_key` wants it."""
     limit = strategy.max_keys_per_user
     table = np.array([strategy.weight_of(keys) for keys in range(1, limit + 1)], np.float64)
     weights = np.interp(keys_of_user, np.arange(1, limit + 1), table)
     counted = np.minimum(1, limit / keys_of_user)
     deviation = np.sqrt(by_key(counted * (1 - counted) * weights**2))
     if strategy.left_out:
-        weights, counted = pairs.at_places(weights), pairs.at_places(counted)
-        counted, by_key = _but_largest(pairs, weights, counted, strategy.left_out), pairs.by_key
+        counted = _but_largest(pairs, weights, counted, strategy.left_out)
     return _mean_chance(strategy, by_key(counted * weights), deviation)
 
 
@@ -74,9 +78,14 @@ def _mean_chance(strategy: SelectionStrategy, mean: Floats, deviation: Floats) -
         most *= 2
     step = max(1, most // _TABLED)
     chances = strategy.chance(np.arange(0, most + 1, step))
-    points = zip(POINTS / step, WEIGHTS, strict=True)
-    means = (weight * _between(chances, mean / step + point * deviation) for point, weight in points)
-    return sum(means, np.zeros(len(mean)))
+    mean, deviation = mean / step, deviation / step
+    found = _between(chances, mean)
+    # Most keys of most data have hardly a user, and what varies with them hardly changes the chance.
+    likely = np.flatnonzero(mean + POINTS[-1] * deviation > np.searchsorted(chances, _UNLIKELY) - 1)
+    mean, deviation = mean[likely], deviation[likely]
+    points = zip(POINTS, WEIGHTS, strict=True)
+    found[likely] = sum(weight * _between(chances, mean + point * deviation) for point, weight in points)
+    return found
 
 
 def _between(table: Floats, at: Floats) -> Floats:

@@ -5,9 +5,8 @@ are selected is taken to be its mean.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 from scipy.special import ndtr
@@ -41,10 +40,6 @@ class Candidate:
     """By how much bounds move each key."""
     lost: Floats
     """How much they take from each key, signs aside."""
-    whole: Floats
-    """How much there is without them."""
-    everything: float
-    """How much there is in all keys of the data."""
 
 
 @dataclass
@@ -70,15 +65,14 @@ class _Counted:
     """How likely each of the user's other shown keys is among them beside it."""
 
 
-def candidates(measures: Sequence[Additive], pairs: Pairs) -> Iterator[Candidate]:
-    """Say what bounds do, one measure after another."""
-    for name, tried in groupby(measures, key=lambda measure: measure.name):
-        said = pairs.values[name]
-        whole = pairs.by_key(np.abs(said))
-        for measure in tried:
-            within = bounded(measure, said)
-            bias, lost = pairs.by_key(within - said), whole - pairs.by_key(np.abs(within))
-            yield Candidate(measure, bias, lost, whole, pairs.everything[name] or 1.0)
+def candidate(measure: Additive, pairs: Pairs) -> Candidate:
+    """Say what the bounds of a measure do."""
+    said = pairs.values[measure.name]
+    within = bounded(measure, said)
+    bias = pairs.by_key(within - said)
+    positive = min(said.min(initial=0), within.min(initial=0)) == 0
+    lost = -bias if positive else pairs.by_key(np.abs(said) - np.abs(within))
+    return Candidate(measure, bias, lost)
 
 
 def estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequence[Candidate]) -> tuple[Estimate, ...]:
@@ -89,7 +83,7 @@ def estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequenc
         for one, cut in zip(tried, cuts, strict=True):
             said = bounded(one.measure, pairs.values[one.measure.name][piece.places])
             _add(cut, piece, said, counted, _factor(asked, one.measure, piece, said, counted))
-    return tuple(_estimate(asked, shown, one, cut) for one, cut in zip(tried, cuts, strict=True))
+    return tuple(_estimate(asked, pairs, shown, one, cut) for one, cut in zip(tried, cuts, strict=True))
 
 
 def _counted(asked: CalibratedQuery, piece: Piece, shown: Floats) -> _Counted:
@@ -118,19 +112,22 @@ def _add(cut: _Cut, piece: Piece, said: Floats, counted: _Counted, factor: Float
     expected = kept * counted.counted
     removed = said - expected
     cut.moved -= piece.by_key(removed)
-    cut.lost += float(counted.shown @ np.abs(removed))
+    # Not `@`, which would start threads of its own for it.
+    cut.lost += float(np.sum(counted.shown * np.abs(removed)))
     if not isinstance(counted.counted, float):
         cut.variance += piece.by_key((kept - expected) * expected)
 
 
-def _estimate(asked: CalibratedQuery, shown: Floats, tried: Candidate, cut: _Cut) -> Estimate:
-    part = next(part for part in asked.parts if tried.measure.name in part.measures)
+def _estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Candidate, cut: _Cut) -> Estimate:
+    name = tried.measure.name
+    everything = pairs.everything[name] or 1.0
+    part = next(part for part in asked.parts if name in part.measures)
     size = _size(tried.measure.parts()[0]) / _size(part.part)
     error = _mean_absolute(part, size, tried.bias + cut.moved, np.sqrt(np.maximum(cut.variance, 0)))
     return Estimate(
-        absolute_error=float(shown @ error / max(shown.sum(), 1e-300)),
-        lost_to_bounding=(float(shown @ tried.lost) + cut.lost) / tried.everything,
-        lost_to_selection=1 - float(shown @ tried.whole) / tried.everything,
+        absolute_error=float(np.sum(shown * error) / max(shown.sum(), 1e-300)),
+        lost_to_bounding=(float(np.sum(shown * tried.lost)) + cut.lost) / everything,
+        lost_to_selection=1 - float(np.sum(shown * pairs.size[name])) / everything,
     )
 
 

@@ -39,14 +39,13 @@ Additive = CountUsers | CountRecords | SumOfTotals
 _PAIRS, _USERS, _KEYS, _NUMBERED = "tuning_pairs", "tuning_users", "tuning_keys", "tuning_numbered"
 _USER_NUMBER, _KEY_NUMBER = "user_number", "key_number"
 # Arrays of so many places stay in a processor's own memory.
-_PLACES_AT_ONCE = 2**16
+_PLACES_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
 class Pairs:
     """One place in each array for each user and key. The places of a user are neighbours; users with most keys come first."""
 
-    user: Places
     key: Places
     values: Mapping[str, Floats]
     """What users say to each measure that adds up, before any limit."""
@@ -64,24 +63,34 @@ class Pairs:
         return int(np.searchsorted(-self.keys_of_user, -limit, side="left"))
 
     @cached_property
-    def _matrix(self) -> sparse.csr_array:
-        return self._table(np.ones(len(self.key)))
+    def _ones(self) -> Floats:
+        return np.ones(len(self.key))
 
-    def _table(self, values: Floats) -> sparse.csr_array:
-        """A row for each user and a column for each key."""
-        return sparse.csr_array((values, self.key, self.starts), (len(self.keys_of_user), self.keys))
+    @cached_property
+    def size(self) -> Mapping[str, Floats]:
+        """How much users say to each measure in each key, signs aside."""
+        return {name: self.by_key(np.abs(said)) for name, said in self.values.items()}
 
-    def at_places(self, values: Floats) -> Floats:
-        """Tell each place what is given for its user; what is given for places, they know."""
-        return values if len(values) == len(self.key) else values[self.user]
+    @cached_property
+    def user(self) -> NDArray[np.intp]:
+        """Whose each place is."""
+        return np.repeat(np.arange(len(self.keys_of_user)), np.diff(self.starts))
 
     def by_key(self, values: Floats) -> Floats:
         """Add up by key what is given for each place."""
-        return np.asarray(self._table(values).T @ np.ones(len(self.keys_of_user)), np.float64)
+        return self._spread(values, np.ones(len(self.keys_of_user)))
 
-    def given_by_users(self, values: Floats) -> Floats:
-        """Add up by key what each user gives to every one of their keys."""
-        return np.asarray(self._matrix.T @ values, np.float64)
+    def given_by_degree(self, values: Floats) -> Floats:
+        """Add up by key what users with 1, 2 ... keys give to every one of them; quicker if only users with many keys give anything."""
+        given = values[self.keys_of_user - 1]
+        givers = np.flatnonzero(given)
+        return self._spread(self._ones, given[: givers[-1] + 1] if len(givers) else given[:0])
+
+    def _spread(self, places: Floats, users: Floats) -> Floats:
+        """Add up by key what is given for each place times what is given for its user, the first ones."""
+        end = self.starts[len(users)]
+        rows = sparse.csr_array((places[:end], self.key[:end], self.starts[: len(users) + 1]), (len(users), self.keys))
+        return np.asarray(rows.T @ users, np.float64)
 
     def by_user(self, values: Floats) -> Floats:
         """Add up by user what is given for each place, and tell each place the sum of its user."""
@@ -94,20 +103,19 @@ class Pairs:
             last = int(np.searchsorted(self.starts, self.starts[first] + size, side="right")) - 1
             last = min(max(last, first + 1), users)
             places = slice(int(self.starts[first]), int(self.starts[last]))
-            user = self.user[places].astype(np.intp) - first
+            user = self.user[places] - first
             yield Piece(
                 places, user, self.key[places].astype(np.intp), self.starts[first:last] - places.start, self.keys
             )
             first = last
 
     def of_keys(self, wanted: NDArray[np.bool_]) -> "Pairs":
-        """Leave all other keys out; their users stay, and are known to have had them."""
+        """Leave all other keys out, and users who have no others; how many keys the rest had stays known."""
         kept = wanted[self.key]
         left = np.add.reduceat(kept, self.starts[:-1], dtype=np.int64) if len(kept) else self.keys_of_user
         there = left > 0
         return replace(
             self,
-            user=_numbers(there)[self.user[kept]],
             key=_numbers(wanted)[self.key[kept]],
             values={name: said[kept] for name, said in self.values.items()},
             starts=_starts(left[there]),
@@ -198,12 +206,11 @@ def _pairs(found: pa.Table, asked: CalibratedQuery) -> Pairs:
     user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
     keys_of_user = np.bincount(user)
     ranked = np.argsort(-keys_of_user, kind="stable")
-    ranks, numbers = np.empty(len(ranked), np.int32), np.arange(len(ranked), dtype=np.int32)
-    ranks[ranked] = numbers
+    ranks = np.empty(len(ranked), np.int32)
+    ranks[ranked] = np.arange(len(ranked))
     order, keys_of_user = _sorting(ranks[user], len(ranked)), keys_of_user[ranked]
     values = {measure.mechanism.name: _said(found, measure)[order] for measure in _additive(asked)}
     return Pairs(
-        np.repeat(numbers, keys_of_user),
         key[order],
         values,
         _starts(keys_of_user),

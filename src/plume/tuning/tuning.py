@@ -28,7 +28,7 @@ from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.release import show, write_whole
 from plume.tuning.chances import chances_of_keys, keys_that_matter
-from plume.tuning.estimates import Estimate, candidates, estimate
+from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
 
@@ -219,7 +219,7 @@ def _try(grid: Sequence[Query], pairs: Pairs, measures: Sequence[Additive]) -> I
         chances = list(threads.map(lambda asked: chances_of_keys(asked, pairs), settings))
         matter = np.logical_or.reduce([keys_that_matter(shown) for shown in chances])
         fewer = pairs.of_keys(matter)
-        tried = list(candidates(measures, fewer))
+        tried = list(threads.map(lambda measure: candidate(measure, fewer), measures))
         estimates = threads.map(lambda asked, shown: estimate(asked, fewer, shown[matter], tried), settings, chances)
         for asked, shown, found in zip(settings, chances, estimates, strict=True):
             yield [_tried(asked, shown, *one) for one in zip(measures, found, strict=True)]

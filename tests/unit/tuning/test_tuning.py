@@ -14,12 +14,12 @@ import plume
 from entropy import SeededEntropy
 from exact import say_nothing
 from plume.engines.duckdb import DuckDB
-from plume.errors import ColumnNotFound, InputError, MeasureError, UsageError
+from plume.errors import ColumnNotFound, MeasureError, UsageError
 from plume.pipelines.calibrated import calibrate
 from plume.running import run_with
 from plume.synthetic import recipe_searches
 from plume.tuning.chances import chances_of_keys
-from plume.tuning.estimates import candidates, estimate
+from plume.tuning.estimates import candidate, estimate
 from plume.tuning.pairs import read_pairs
 
 ENGINE = DuckDB(threads=1)
@@ -89,7 +89,7 @@ def simulate(data: pa.Table, query: plume.Query, runs: int) -> Iterator[dict[str
 def estimated(data: pa.Table, query: plume.Query) -> dict[str, float]:
     pairs, asked = read_pairs(query, data, ENGINE), calibrate(query)
     shown = chances_of_keys(asked, pairs)
-    found = estimate(asked, pairs, shown, list(candidates(query.measures, pairs)))
+    found = estimate(asked, pairs, shown, [candidate(measure, pairs) for measure in query.measures])
     errors = {measure.name: one.absolute_error for measure, one in zip(query.measures, found, strict=True)}
     return errors | {"keys": float(shown.sum())}
 
@@ -190,8 +190,8 @@ def test_keys_of_several_columns_are_told_apart() -> None:
     pairs = read_pairs(query, table, ENGINE)
     assert pairs.keys == 3
     assert sorted(np.bincount(pairs.key).tolist()) == [1, 1, 3]
-    assert pairs.keys_of_user.tolist() == [2, 2, 2, 2, 1]
-    assert (pairs.above(1), pairs.above(2)) == (4, 0)
+    assert pairs.keys_of_user.tolist() == [2, 2, 1]
+    assert (pairs.above(1), pairs.above(2)) == (2, 0)
 
 
 @pytest.mark.parametrize("rows", [0, 3])
@@ -239,12 +239,18 @@ def test_public_keys_means_alone_and_missing_columns_are_refused() -> None:
         plume.tune(RECIPES, query)
 
 
-def test_keys_that_cannot_be_looked_at_are_refused_without_a_word_of_them() -> None:
-    table = pa.table({"u": [1, 2], "k": [["canary"], ["other"]]})
+def test_keys_of_any_type_are_told_apart() -> None:
+    table = pa.table({"u": [1, 2, 3], "k": [["a"], ["b"], ["a"]]})
     query = plume.Query(
         user="u", keys="k", measures=plume.users(), max_keys_per_user=1, budget=plume.Budget(epsilon=1.0, delta=1e-5)
     )
-    with pytest.raises(InputError, match="cast it to text first") as raised:
-        plume.tune(query, table)
-    assert "canary" not in str(raised.value)
-    assert raised.value.__context__ is None
+    assert sorted(np.bincount(read_pairs(query, table, ENGINE).key).tolist()) == [1, 2]
+
+
+def test_keys_that_hardly_are_ever_shown_change_no_estimate() -> None:
+    """They are left out of errors to save time; what is told of the others stays within a thousandth."""
+    data, query = CASES["skewed"]
+    for row in plume.tune(query, data, limits=[]).tried:
+        if row.bounds in {"one each", "max_per_key=2", "0 to 200"}:
+            assert row.absolute_error == pytest.approx(estimated(data, query)[row.measure], rel=1e-3)
+            assert row.keys_shown == pytest.approx(estimated(data, query)["keys"])
