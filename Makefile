@@ -71,6 +71,7 @@ bench: setup
 	@$(BENCH)/$(ENGINE)_group_by.py --users $(USERS)
 ifeq ($(ENGINE) $(USERS),duckdb 1e6)
 	@$(BENCH)/duckdb_measures.py --users $(USERS)
+	@$(BENCH)/tune.py --users $(USERS)
 endif
 	@$(FIGURES)
 
