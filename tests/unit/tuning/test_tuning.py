@@ -20,7 +20,7 @@ from plume.running import run_with
 from plume.synthetic import recipe_searches
 from plume.tuning.chances import chances_of_keys
 from plume.tuning.estimates import candidate, estimate
-from plume.tuning.pairs import read_pairs
+from plume.tuning.pairs import Pairs, read_pairs
 
 ENGINE = DuckDB(threads=1)
 MEASURES = [plume.users(), plume.count(2), plume.sum("seconds", 0, 200)]
@@ -192,6 +192,38 @@ def test_keys_of_several_columns_are_told_apart() -> None:
     assert sorted(np.bincount(pairs.key).tolist()) == [1, 1, 3]
     assert pairs.keys_of_user.tolist() == [2, 2, 1]
     assert (pairs.above(1), pairs.above(2)) == (2, 0)
+
+
+def test_pieces_are_whole_users_and_add_up_to_all() -> None:
+    """One user has more keys than a piece takes, and hundreds of thousands share the rest."""
+    degrees = np.array([200_000] + [3] * 150_000)
+    starts = np.concatenate(([0], np.cumsum(degrees)))
+    key = np.concatenate([np.arange(200_000), np.arange(450_000) % 7]).astype(np.int32)
+    pairs = Pairs(key, {}, starts, degrees, keys=200_000, everything={})
+    said = np.arange(len(key), dtype=np.float64)
+    pieces = list(pairs.pieces(100_001))
+    assert len(pieces) > 2
+    assert [piece.places.start for piece in pieces] == [0, *(piece.places.stop for piece in pieces[:-1])]
+    assert pieces[-1].places.stop == starts[100_001]
+    assert all(piece.places.stop in starts for piece in pieces)
+    whole = np.where(pairs.user <= 100_000, said, 0)
+    assert np.allclose(sum(piece.by_key(said[piece.places]) for piece in pieces), pairs.by_key(whole))
+    assert np.allclose(
+        np.concatenate([piece.by_user(said[piece.places]) for piece in pieces]), pairs.by_user(said)[: starts[100_001]]
+    )
+
+
+def test_users_who_lose_all_their_keys_leave_and_others_are_remembered_as_they_were() -> None:
+    table = pa.table({"u": [1, 1, 1, 2, 2, 3], "k": ["a", "b", "c", "a", "b", "c"]})
+    query = plume.Query(
+        user="u", keys="k", measures=plume.users(), max_keys_per_user=2, budget=plume.Budget(epsilon=1.0, delta=1e-5)
+    )
+    pairs = read_pairs(query, table, ENGINE)
+    both = np.bincount(pairs.key[pairs.user < 2]) == 2  # a and b, whatever their numbers
+    fewer = pairs.of_keys(both)
+    assert (fewer.keys, fewer.keys_of_user.tolist(), fewer.starts.tolist()) == (2, [3, 2], [0, 2, 4])
+    assert sorted(zip(fewer.user.tolist(), fewer.key.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert fewer.everything == {"users": 6.0}
 
 
 @pytest.mark.parametrize("rows", [0, 3])
