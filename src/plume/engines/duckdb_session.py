@@ -77,7 +77,7 @@ class DuckDBSession:
         withheld(name, lambda: self._connection.register(name, rows))
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
-        """Answer a statement about columns; rows leave by `noise` and `fetch` only."""
+        """Answer a statement about columns; rows leave by `noise` and `fetch` only, but where it says NOT PRIVATE."""
         return withheld("input", lambda: self._connection.execute(statement).fetchall())
 
     def attach(self, path: str, database: str) -> None:
