@@ -81,7 +81,7 @@ def both(path: Path) -> Task:
         return plume.Query(user="author", keys="word", measures=measure, max_keys_per_user=limit, budget=BUDGET)
 
     truth = f"SELECT word AS key, sum(uses) AS exact FROM '{path}' GROUP BY word"
-    return Task(path, ask, truth, tuple(itertools.product((128, 216, 256, 363, 512), (8, 12, 16, 24, 32, 48))))
+    return Task(path, ask, truth, tuple(itertools.product((216, 363, 512, 724, 1024), (8, 16, 24, 32, 48))))
 
 
 def error(task: Task, connection: duckdb.DuckDBPyConnection, number: Any) -> tuple[float, plume.Release, float]:
