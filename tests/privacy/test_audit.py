@@ -44,7 +44,15 @@ SHAPES = {
     ),
 }
 # The cheapest are tried most often.
-TIMES = {"Gaussian": 40, "Laplace": 40, "geometric": 40, "public": 24, "choosing": 4}
+TIMES = {
+    "Gaussian": 40,
+    "Laplace": 40,
+    "geometric": 40,
+    "public": 24,
+    "choosing": 4,
+    "choosing bounds": 4,
+    "choosing all": 2,
+}
 # One of each layer, quickly found.
 BY_DEFAULT = [
     "no second bounding",

@@ -85,8 +85,7 @@ def _of_one(trial: Trial, what: str) -> Iterator[Finding]:
     users = _tipping_point(asked, chooser)
     usual = _exact_choice(asked, chooser, users)
     with_user, without = (
-        [known.choose(what, chooser.step, _users(number, names)) for _ in range(_RELEASES)]
-        for number in (users + 1, users)
+        known.choose(what, chooser.step, _users(number, names), times=_RELEASES) for number in (users + 1, users)
     )
     yield from _noise_on_histogram(chooser, [noised for _, noised in [*with_user, *without]])
     yield _one_user_more(chooser, *([number != usual for number, _ in chosen] for chosen in (with_user, without)))

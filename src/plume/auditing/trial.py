@@ -45,10 +45,14 @@ class Trial:
         """Release made-up rows with real noise."""
         return self._answered(run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline))
 
-    def choose(self, what: str, step: str, rows: Iterable[Row]) -> tuple[float, Noised]:
-        """Release made-up rows with real noise, and say what was chosen, and from what."""
+    def choose(self, what: str, step: str, rows: Iterable[Row], *, times: int) -> list[tuple[float, Noised]]:
+        """Release the same made-up rows with real noise so many times, and say what was chosen, and from what."""
+        content = table(self.query, rows)
+        return [self._chosen(what, step, content) for _ in range(times)]
+
+    def _chosen(self, what: str, step: str, content: pa.Table) -> tuple[float, Noised]:
         watching = Watching(self.engine)
-        release = run(self.query, table(self.query, rows), engine=watching, pipeline=self.pipeline)
+        release = run(self.query, content, engine=watching, pipeline=self.pipeline)
         return release.chosen[what], watching.noised(step)
 
     def exact(self, rows: Iterable[Row]) -> Answered:
