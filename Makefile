@@ -64,14 +64,17 @@ test-slow: setup
 	$(VENV)/bin/pytest -m slow --engines spark
 	$(VENV)/bin/pytest -m slow --engines spark-connect
 
+FIGURES := $(VENV)/bin/python tests/docs/figures.py
+BENCH := PYTHONPATH=experiments $(VENV)/bin/python benchmarks
+
 bench: setup
-	$(VENV)/bin/python benchmarks/$(ENGINE)_group_by.py --users $(USERS)
+	@$(BENCH)/$(ENGINE)_group_by.py --users $(USERS)
 ifeq ($(ENGINE) $(USERS),duckdb 1e6)
-	$(VENV)/bin/python benchmarks/duckdb_measures.py --users $(USERS)
+	@$(BENCH)/duckdb_measures.py --users $(USERS)
 endif
+	@$(FIGURES)
 
 # What is finished is kept in build/ and not done again; make clean forgets it.
-FIGURES := $(VENV)/bin/python tests/docs/figures.py
 
 paper: setup
 	@for each in keys_retained error_by_users runtime_by_users error_by_bound configurations; do $(VENV)/bin/python experiments/$$each.py || exit; done

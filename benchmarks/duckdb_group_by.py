@@ -1,33 +1,42 @@
 """The DuckDB rows of the speed table: a private count per key against the same query without privacy, in one run.
 
-`make bench` for 10^6 users, `make bench USERS=1e7` for more. Baselines run at DuckDB's defaults, after imports; every figure is the
-median of several runs, each from the Parquet file to the rows. Ratios are the result; seconds are there to check them.
+`make bench` for 10^6 users, `make bench USERS=1e7` for more. Baselines run at DuckDB's defaults, after imports; every call goes from the
+Parquet file to the rows.
 """
 
 import argparse
 import itertools
 import math
 import resource
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+from results import power
 from rich.console import Console
-from rich.table import Table
+from speeds import Speed, compare, paper_data, time_in_turns
 
 import plume
-from plume.synthetic import write_paper_data
 
-BASELINES = {"count(*), not private": "count(*)", "count(DISTINCT user), not private": "count(DISTINCT user)"}
+COUNT, DISTINCT = "count(*)", "count(DISTINCT user)"
 PIPELINES = ("plume", "runtime_optimized", "naive")
 # The bars of the design, by number of users.
-BARS = {10**6: "9", 10**7: "12"}
-DISTINCT_BARS = {10**7: "1.6"}
+BARS = {10**6: {("plume", COUNT): 9}, 10**7: {("plume", COUNT): 12, ("plume", DISTINCT): 1.6}}
+
+
+def speed(users: int) -> Speed:
+    """What is compared for so many users."""
+    return Speed(
+        name=f"speed_duckdb_{users}",
+        heading=f"Count per key on DuckDB, {power(users)} users",
+        command=f"make bench USERS={users:.0e}".replace("+0", ""),
+        what="query",
+        against=(COUNT, DISTINCT),
+        bars=BARS.get(users, {}),
+    )
 
 
 def paper_query() -> plume.Query:
@@ -41,27 +50,21 @@ def paper_query() -> plume.Query:
     )
 
 
-def timed(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Time calls in turn, several times, and take each one's median: what slows the machine for a while slows all of them."""
-    seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken) for name, taken in seconds.items()}
-
-
 def plain(path: Path, aggregate: str) -> Callable[[], object]:
     """The query without privacy, on a connection with DuckDB's defaults."""
     connection = duckdb.connect()
     return lambda: connection.sql(f"SELECT key, {aggregate} FROM '{path}' GROUP BY key").to_arrow_table()
 
 
+def calls(path: Path) -> dict[str, Callable[[], object]]:
+    """Everything that is timed."""
+    baselines = {aggregate: plain(path, aggregate) for aggregate in (COUNT, DISTINCT)}
+    return baselines | {name: lambda name=name: plume.run(paper_query(), path, pipeline=name) for name in PIPELINES}
+
+
 def peak_memory(path: Path) -> float:
     """Peak memory of one private run in a process of its own, in GB."""
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import duckdb_group_by as b; b.run_once({str(path)!r})"
-    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)  # noqa: S603 - our own
+    done = subprocess.run([sys.executable, __file__, "--memory-of", path], check=True, capture_output=True, text=True)  # noqa: S603 - our own
     return float(done.stdout)
 
 
@@ -69,21 +72,6 @@ def run_once(path: str) -> None:
     """Run privately once and print the peak memory of this process in GB."""
     plume.run(paper_query(), path)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
-
-
-def measure(path: Path, users: int, repeats: int) -> Table:
-    """Time everything and compare."""
-    baselines = {name: plain(path, aggregate) for name, aggregate in BASELINES.items()}
-    private = {name: lambda name=name: plume.run(paper_query(), path, pipeline=name) for name in PIPELINES}
-    seconds = timed(baselines | private, repeats)
-    count, distinct = (seconds[name] for name in BASELINES)
-    table = Table(title=f"count per key, L = 64, {users:,} users, medians of {repeats}")
-    for column in ("query", "seconds", "x count(*)", "bar", "x count(DISTINCT user)", "bar "):
-        table.add_column(column, justify="left" if column == "query" else "right")
-    for name, taken in seconds.items():
-        bars = (BARS.get(users, ""), DISTINCT_BARS.get(users, "")) if name == "plume" else ("", "")
-        table.add_row(name, f"{taken:.2f}", f"{taken / count:.1f}", bars[0], f"{taken / distinct:.2f}", bars[1])
-    return table
 
 
 def shares_of_time(path: Path) -> str:
@@ -97,18 +85,18 @@ def shares_of_time(path: Path) -> str:
 
 
 def main() -> None:
-    """Make the data once, then measure."""
+    """Measure, write the result, and say where time and memory went."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--users", type=float, default=1e6)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--memory-of", help="run once on this file, and print the peak memory")
     given = parser.parse_args()
+    if given.memory_of:
+        run_once(given.memory_of)
+        return
     users = int(given.users)
-    path = Path(tempfile.gettempdir()) / f"plume-bench-{users}.parquet"
-    console = Console(width=110)
-    if not path.exists():
-        console.print(f"making {users:,} users of the paper's synthetic data ...")
-        write_paper_data(path, users, seed=1)
-    console.print(measure(path, users, given.repeats))
+    path, console = paper_data(users), Console(width=110)
+    compare(speed(users), time_in_turns(calls(path), given.repeats)).write()
     console.print(f"time by step: {shares_of_time(path)}")
     console.print(f"peak memory of one private run: {peak_memory(path):.2f} GB")
 

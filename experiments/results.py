@@ -84,6 +84,8 @@ class Result:
     picture: Mapping[str, Any]
     runs: Sequence[Mapping[str, Any]]
     command: str = "make paper"
+    explained: str = "[results](index.md)"
+    """Where it says what it means."""
 
     @property
     def table(self) -> str:
@@ -96,7 +98,7 @@ class Result:
         RESULTS.mkdir(exist_ok=True)
         page = (
             f"# {self.heading}\n\n{self.table}\n![{self.heading}]({self.name}.svg)\n\n"
-            f"[Every run]({self.name}.csv). Written by `{self.command}`; what it means: [results](index.md).\n"
+            f"[Every run]({self.name}.csv). Written by `{self.command}`; what it means: {self.explained}.\n"
         )
         (RESULTS / f"{self.name}.md").write_text(page, encoding="utf-8")
         (RESULTS / f"{self.name}.svg").write_text(

@@ -11,9 +11,14 @@ import pytest
 from docs.figures import RESULTS, copied_anew, marks, table, understood_marks
 from docs.pages import PAGES, README, ROOT
 
-# Which experiment writes a result, where their names differ; peers are not trials of ours.
+# Which experiment writes a result, where their names differ; peers and speeds are not trials of ours.
 WRITTEN_BY = {"strategies": "selection_strategies", "strategies_words": "selection_strategies"}
-WRITTEN = sorted(path.stem for path in RESULTS.glob("*.csv") if path.stem != "peers")
+WRITTEN = sorted(
+    path.stem for path in RESULTS.glob("*.csv") if path.stem != "peers" and not path.stem.startswith("speed_")
+)
+# Which benchmark writes a speed, by the word in its name.
+BENCHMARKS = {"duckdb": "duckdb_group_by", "measures": "duckdb_measures", "spark": "spark_group_by", "tune": "tune"}
+SPEEDS = sorted(path.stem for path in RESULTS.glob("speed_*.csv"))
 PAPER = {"keys_retained", "error_by_users", "runtime_by_users", "error_by_bound", "words", "configurations"}
 LABELS = ("data", "configuration", "limit", "system", "run")
 TEXTS, WHOLE = ("data", "configuration", "system"), ("limit", "run", "keys")
@@ -67,6 +72,23 @@ def test_tables_and_pictures_follow_from_the_runs(result: str, tmp_path: Path, m
     import_module(experiment).main()
     for suffix in (".md", ".svg", ".csv"):
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
+
+
+@pytest.mark.parametrize("result", SPEEDS)
+def test_speeds_follow_from_the_runs(result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "experiments")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    speeds, (_, word, users) = import_module("speeds"), result.split("_")
+    speed = import_module(BENCHMARKS[word]).speed(int(users))
+    runs = speeds.read_runs(speed)
+    monkeypatch.setattr(import_module("results"), "RESULTS", tmp_path)
+    speeds.compare(speed, runs).write()
+    for suffix in (".md", ".svg", ".csv"):
+        assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
+
+
+def test_the_bars_of_the_design_were_measured() -> None:
+    assert set(SPEEDS) >= {"speed_duckdb_1000000", "speed_duckdb_10000000", "speed_spark_10000000"}
 
 
 def read_runs(path: Path) -> list[dict[str, dict[str, object]]]:

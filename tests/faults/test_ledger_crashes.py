@@ -4,6 +4,7 @@ A tenth of it runs by default, all of it in `make test-slow`.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,9 @@ SIZES = ["nothing", "one byte", "a sector", "a page", "two pages", "as large as 
 def seen_by(program: str, folder: Path, *args: object) -> Any:
     """Run a program that forks, as a process of its own, and read what it says."""
     command = [sys.executable, str(HERE / f"{program}.py"), str(folder), *map(str, args)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    # Who is killed cannot remove the private folder it made, so that goes where pytest cleans up.
+    environment = os.environ | {"TMPDIR": str(folder)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
