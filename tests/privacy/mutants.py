@@ -21,7 +21,7 @@ from plume.mechanisms.sum import SumOfTotals
 from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
-from plume.pipelines import calibrated, pipeline, steps
+from plume.pipelines import calibrated, chosen, pipeline, steps
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import Clip, KeepFew
 from plume.selection import laplace_threshold as laplace_threshold_module
@@ -103,7 +103,7 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
             made = original(asked)
             return replace(made, rounds=tuple(changed(one) for one in made.rounds))
 
-        patch.setattr(pipeline, "calibrate", wrong)
+        patch.setattr(chosen, "calibrate", wrong)
 
     return plant
 
