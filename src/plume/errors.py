@@ -21,6 +21,7 @@ PlumeError
 ├── EngineError           the engine failed; its own words are withheld, since they may quote data
 │   ├── ResourceError       memory or disk ran out
 │   └── StoreError          the store of selected keys failed
+├── EntropyError          the operating system gave no randomness
 └── PlumeBug              cannot happen; please report it
 
 No message holds a row, a key, a user id or a count taken from data.
@@ -113,6 +114,10 @@ class ResourceError(EngineError):
 
 class StoreError(EngineError):
     """The store that workers ask for selected keys failed."""
+
+
+class EntropyError(PlumeError):
+    """The operating system gave no randomness, so there is no noise and no release."""
 
 
 class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it

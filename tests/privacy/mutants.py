@@ -15,16 +15,13 @@ import pytest
 
 import plume
 from entropy import SeededEntropy
-from plume import running
 from plume.engines import execute
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
 from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
-from plume.pipelines import calibrated, choices, pipeline, steps
-from plume.pipelines.keys_per_user import NoiseKeysPerUser
-from plume.pipelines.sizes import NoiseSizes
+from plume.pipelines import calibrated, chosen, pipeline, steps
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import Clip, KeepFew
 from plume.selection import laplace_threshold as laplace_threshold_module
@@ -56,8 +53,6 @@ def query(**changes: Any) -> plume.Query:
 
 GAUSSIAN = query()
 LAPLACE = query(selection="laplace_threshold", composition="basic")
-CHOOSING = query(max_keys_per_user="auto")
-CHOOSING_BOUNDS = query(measures=[plume.sum("seconds", 0, "auto")])
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
 
@@ -108,7 +103,7 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
             made = original(asked)
             return replace(made, rounds=tuple(changed(one) for one in made.rounds))
 
-        patch.setattr(pipeline, "calibrate", wrong)
+        patch.setattr(chosen, "calibrate", wrong)
 
     return plant
 
@@ -252,47 +247,7 @@ def threshold_of_one_key(patch: Patch) -> None:
     )
 
 
-def raw_histogram(patch: Patch) -> None:
-    """The limit is chosen by exact numbers of users."""
-    patch.setattr(NoiseKeysPerUser, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
-
-
-def raw_sizes(patch: Patch) -> None:
-    """A bound is chosen by exact numbers of rows."""
-    patch.setattr(NoiseSizes, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
-
-
-def sizes_of_one_key(patch: Patch) -> None:
-    """Noise on sizes pays for one row of a user, not for as many as count."""
-    original = choices.gaussian_for
-
-    def wrong(sensitivity: float, *, max_keys_per_user: int, **given: Any) -> Any:
-        del sensitivity, max_keys_per_user
-        return original(1, max_keys_per_user=1, **given)
-
-    patch.setattr(choices, "gaussian_for", wrong)
-
-
-def choice_before_noise(patch: Patch) -> None:
-    """Histograms are noised, and then the exact ones are looked at all the same."""
-    original = running._choose
-
-    def wrong(asked: Any, plan: Any, walk: Any, session: Any) -> dict[str, float]:
-        original(asked, plan, walk, session)
-        choice = asked.undecided[0]
-        exact = session.fetch(f"{choice.step}_exact", ("bucket",))
-        selected = session.fetch("selected_keys", asked.keys).num_rows
-        return {**asked.chosen, choice.what: running.choose(asked, choice, exact, selected=selected)}
-
-    patch.setattr(running, "_choose", wrong)
-
-
 MUTANTS: dict[str, Mutant] = {
-    "a limit chosen by raw counts": Mutant(raw_histogram, CHOOSING),
-    "a limit chosen before the noise": Mutant(choice_before_noise, CHOOSING),
-    "a bound chosen by raw sizes": Mutant(raw_sizes, CHOOSING_BOUNDS),
-    "a bound chosen before the noise": Mutant(choice_before_noise, CHOOSING_BOUNDS),
-    "noise on sizes lacks the number of keys": Mutant(sizes_of_one_key, CHOOSING_BOUNDS),
     "Laplace noise lacks the number of keys": Mutant(calibrate_with("laplace_for", max_keys_per_user=1), LAPLACE),
     "Laplace noise times 0.5": Mutant(sample_scaled(DiscreteLaplace, Fraction(1, 2)), LAPLACE),
     "Laplace noise times 0.8": Mutant(sample_scaled(DiscreteLaplace, Fraction(8, 10)), LAPLACE),

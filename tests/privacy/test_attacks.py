@@ -18,6 +18,7 @@ from entropy import SeededEntropy
 from exact import exact_release, say_nothing
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
+from plume.errors import EntropyError
 from plume.ledger.store import entries_of
 from plume.noise.entropy import SystemEntropy
 from plume.running import run_with
@@ -99,7 +100,7 @@ def test_a_source_that_fails_at_any_moment_gives_no_release(tmp_path: Path, monk
     for calls in range(calls_of_a_release(monkeypatch)):
         with monkeypatch.context() as patch:
             patch.setattr(os, "urandom", Failing(calls).urandom)
-            with pytest.raises((plume.PlumeError, OSError), match=r"no entropy|withheld"):
+            with pytest.raises(EntropyError, match="the operating system gave no random bytes"):
                 plume.run(ASKED, CROWD, engine=ENGINE, ledger=ledger, dataset="d", release_id=f"r{calls}")
         found = entries_of(ledger.path, f"r{calls}")
         states.append(str(found[-1].kind) if found else None)
@@ -107,6 +108,21 @@ def test_a_source_that_fails_at_any_moment_gives_no_release(tmp_path: Path, monk
     assert states[0] is None
     assert set(states[1:]) == {"drawing"}
     assert ledger.recover() == {f"r{calls}": "lost" for calls in range(1, len(states))}
+    assert not list(ledger.shelf.folder.glob("*.parquet"))
+
+
+@pytest.mark.parametrize("release_id", ["named", None])
+def test_a_source_that_fails_at_once_costs_nothing(
+    release_id: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where a name must be drawn for the release, nor where only the secret order of keys is."""
+    ledger = plume.Ledger.create(tmp_path / "l")
+    ledger.add_dataset("d", plume.Budget(100, 1e-3))
+    before = ledger.path.read_bytes()
+    monkeypatch.setattr(os, "urandom", Failing(0).urandom)
+    with pytest.raises(EntropyError, match="nothing was released"):
+        plume.run(ASKED, CROWD, engine=ENGINE, ledger=ledger, dataset="d", release_id=release_id)
+    assert ledger.path.read_bytes() == before
     assert not list(ledger.shelf.folder.glob("*.parquet"))
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import plume
 from plume.engines.spark import Spark
-from privacy.mutants import MUTANTS, unchecked
-from privacy.test_audit import FEW, MANY, SHAPES, first_red
+from privacy.mutants import unchecked
+from privacy.test_audit import FEW, MANY, PLANTED, SHAPES, first_red
 
 
 def test_a_query_is_audited_on_spark(classic: Any) -> None:
@@ -23,8 +23,8 @@ def test_the_real_build_is_green_on_spark(classic: Any, shape: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", PLANTED)
 def test_a_planted_bug_is_caught_on_spark(classic: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked(monkeypatch)
-    MUTANTS[name].plant(monkeypatch)
-    assert first_red(MUTANTS[name].query, MANY, Spark(classic)) is not None
+    PLANTED[name].plant(monkeypatch)
+    assert first_red(PLANTED[name].query, MANY, Spark(classic)) is not None

@@ -32,7 +32,12 @@ def without_conditions(query: Query) -> Query:
 
 def table(query: Query, rows: Iterable[Row]) -> pa.Table:
     """Write rows down with the columns a query names; of several key columns the first one differs."""
-    users, keys, values = zip(*rows, strict=True) if (rows := list(rows)) else ((), (), ())
+    users, keys, values = list[str | None](), list[str](), list[float | None]()
+    # Row by row, since hundreds of thousands of tuples kept at once are what the garbage collector would be busy with.
+    for user, key, value in rows:
+        users.append(user)
+        keys.append(key)
+        values.append(value)
     texts = pa.array(keys, pa.string())
     columns = {query.user: pa.array(users, pa.string()), query.keys[0]: texts}
     columns |= {key: pa.array(["-"] * len(texts), pa.string()) for key in query.keys[1:]}

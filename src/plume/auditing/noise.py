@@ -1,6 +1,7 @@
 """Layer B: the noise itself, drawn around a known centre: keys that are known and empty hold nothing else."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -39,20 +40,26 @@ def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
     trials = len(drawn)
     on_grid = bool(np.all(np.rint(drawn) == drawn))
     return [
-        Finding(LAYER, f"{claim.column}: noise has the law it is said to have", _follows(claim, drawn), trials),
+        Finding(
+            LAYER,
+            f"{claim.column}: noise has the law it is said to have",
+            follows(drawn, claim.deviation, claim.tail),
+            trials,
+        ),
         Finding(LAYER, f"{claim.column}: values lie on a grid", on_grid, trials),
         Finding("D", f"{claim.column}: draws do not depend on each other", _independent(drawn, again), trials),
     ]
 
 
-def _follows(claim: Claim, drawn: Floats) -> bool:
-    """Count how many draws lie beyond each place, and hold that against the probability; scale, centre and tails all show there."""
-    steps = sorted({max(1, round(claim.deviation * place)) for place in _PLACES})
+def follows(drawn: Floats, deviation: float, tail: Callable[[int, int], float]) -> bool:
+    """Count how many draws lie beyond each place, and hold that against the probability; scale, centre and tails all show there.
+
+    `tail` is the probability that a draw with a sign comes to at least so many steps.
+    """
+    steps = sorted({max(1, round(deviation * place)) for place in _PLACES})
     places = [(sign, step) for sign in (1, -1) for step in steps]
     return all(
-        has_rate(
-            Seen(int(np.count_nonzero(sign * drawn >= step)), len(drawn)), claim.tail(sign, step), tests=len(places)
-        )
+        has_rate(Seen(int(np.count_nonzero(sign * drawn >= step)), len(drawn)), tail(sign, step), tests=len(places))
         for sign, step in places
     )
 

@@ -1,7 +1,7 @@
 """Runs for an audit: real ones, with the system's randomness, and noise-free ones, which say NOT PRIVATE and see made-up data only."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from plume.auditing.finding import Answered
 from plume.auditing.made_up import Row, table
+from plume.auditing.watching import Noised, Watching
 from plume.engines.engine import Engine
 from plume.explanation import Explanation
 from plume.query import Query
@@ -44,10 +45,15 @@ class Trial:
         """Release made-up rows with real noise."""
         return self._answered(run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline))
 
-    def choose(self, what: str, rows: Iterable[Row]) -> float:
-        """Release made-up rows with real noise, and say what was chosen."""
-        release = run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline)
-        return release.chosen[what]
+    def choose(self, what: str, step: str, rows: Iterable[Row], *, times: int) -> list[tuple[float, Noised]]:
+        """Release the same made-up rows with real noise so many times, and say what was chosen, and from what."""
+        content = table(self.query, rows)
+        return [self._chosen(what, step, content) for _ in range(times)]
+
+    def _chosen(self, what: str, step: str, content: pa.Table) -> tuple[float, Noised]:
+        watching = Watching(self.engine)
+        release = run(self.query, content, engine=watching, pipeline=self.pipeline)
+        return release.chosen[what], watching.noised(step)
 
     def exact(self, rows: Iterable[Row]) -> Answered:
         """Release made-up rows without noise."""
@@ -61,6 +67,12 @@ class Trial:
                 on_step=lambda _: None,
             )
         )
+
+    def given(self, step: str, rows: Iterable[Row]) -> pa.Table:
+        """Give what a noiser of made-up rows would add its noise to."""
+        watching = Watching(self.engine)
+        replace(self, engine=watching).exact(rows)
+        return watching.noised(step).exact
 
     def _answered(self, release: Release) -> Answered:
         rows: pa.Table = release.to_arrow()

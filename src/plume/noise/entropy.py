@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plume.errors import EntropyError
+
 _WORD_BYTES = 8
 _BYTES_AT_ONCE = 64 * 2**20
 
@@ -28,7 +30,7 @@ class SystemEntropy:
     """The operating system's secure source, and the only private one.
 
     It has no seed and no state, so forked processes share nothing. If the system fails to give
-    random bytes, its error is raised and no word is handed out.
+    random bytes, an EntropyError is raised and no word is handed out.
     """
 
     @property
@@ -42,8 +44,17 @@ class SystemEntropy:
         octets = words.view(np.uint8)
         for start in range(0, size * _WORD_BYTES, _BYTES_AT_ONCE):
             piece = octets[start : start + _BYTES_AT_ONCE]
-            piece[:] = np.frombuffer(os.urandom(piece.size), dtype=np.uint8)
+            piece[:] = np.frombuffer(_random_bytes(piece.size), dtype=np.uint8)
         return words
+
+
+def _random_bytes(count: int) -> bytes:
+    try:
+        return os.urandom(count)
+    except (OSError, NotImplementedError):
+        raise EntropyError(
+            "the operating system gave no random bytes (os.urandom failed), so no noise can be drawn; nothing was released."
+        ) from None
 
 
 def salt(entropy: Entropy) -> str:

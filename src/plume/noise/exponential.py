@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from plume.errors import EntropyError
 from plume.noise.entropy import Entropy
 from plume.noise.exact import MOST_BITS, SLACK, WORD_BITS, minus_log
 
@@ -44,4 +45,4 @@ def resolve(word: int, scale: Fraction, entropy: Entropy, *, offset: Fraction) -
             if least // 1 == most // 1:
                 return least // 1
         prefix = prefix << WORD_BITS | int(entropy.words(1)[0])
-    raise RuntimeError(f"{MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")
+    raise EntropyError(f"{MOST_BITS} random bits did not decide one draw; the entropy source is stuck.")

@@ -13,6 +13,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
+from plume.errors import EntropyError
 from plume.noise.entropy import Entropy
 from plume.noise.exact import MOST_BITS, MPMATH, SLACK, SMALLEST_FAST_WORD, WORD_BITS, minus_log, refuse_bad_scale
 
@@ -138,7 +139,7 @@ def _resolve(radius_word: int, turn_word: int, scale: Fraction, entropy: Entropy
         first, turn_bits = entropy.words(2).tolist()
         radius_prefix = radius_prefix << WORD_BITS | (first ^ turn_bits ^ (2**WORD_BITS - 1))
         turn_prefix = turn_prefix << WORD_BITS | turn_bits
-    raise RuntimeError(f"{MOST_BITS} random bits did not decide two draws; the entropy source is stuck.")
+    raise EntropyError(f"{MOST_BITS} random bits did not decide two draws; the entropy source is stuck.")
 
 
 def _radius(prefix: int, bits: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from entropy import ConstantEntropy, ScriptedEntropy, SeededEntropy
+from plume.errors import EntropyError
 from plume.noise import entropy as entropy_module
 from plume.noise.entropy import SystemEntropy, salt
 
@@ -58,13 +59,15 @@ def test_a_million_pairs_of_words_do_not_repeat() -> None:
     assert np.unique(pairs).size == 10**6
 
 
-def test_a_failing_system_raises_and_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [OSError("no entropy"), NotImplementedError("no source")])
+def test_a_failing_system_raises_and_gives_nothing(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_: int) -> bytes:
-        raise OSError("no entropy")
+        raise failure
 
     monkeypatch.setattr(os, "urandom", failing)
-    with pytest.raises(OSError, match="no entropy"):
+    with pytest.raises(EntropyError, match="the operating system gave no random bytes") as caught:
         SystemEntropy().words(4)
+    assert caught.value.__suppress_context__
 
 
 def test_a_salt_is_two_words_in_hexadecimal_first_word_first() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from entropy import ConstantEntropy, ScriptedEntropy, SeededEntropy
+from plume.errors import EntropyError
 from plume.noise import gaussian
 from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
@@ -156,7 +157,7 @@ class AlternatingEntropy:
 
 
 def test_a_stuck_source_raises_rather_than_hangs() -> None:
-    with pytest.raises(RuntimeError, match="the entropy source is stuck"):
+    with pytest.raises(EntropyError, match="the entropy source is stuck"):
         RoundedGaussian(Fraction(5)).sample(1, AlternatingEntropy())
 
 
@@ -169,7 +170,7 @@ def test_a_failing_system_gives_no_sample(monkeypatch: pytest.MonkeyPatch) -> No
         return system(count)
 
     monkeypatch.setattr(os, "urandom", failing_at_the_third_call)
-    with pytest.raises(OSError, match="no entropy"):
+    with pytest.raises(EntropyError, match="no random bytes"):
         RoundedGaussian(Fraction(5)).sample(2**17, SystemEntropy())
 
 

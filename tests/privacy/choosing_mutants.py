@@ -1,0 +1,84 @@
+"""Planted bugs where numbers are chosen within the budget: `max_keys_per_user="auto"` and bounds that are left open."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import plume
+from plume import running
+from plume.pipelines import choices
+from plume.pipelines.keys_per_user import NoiseKeysPerUser
+from plume.pipelines.sizes import NoiseSizes
+from plume.privacy.cost import Cost
+from privacy.mutants import Mutant, Patch, all_of_them, kept, query
+
+CHOOSING = query(max_keys_per_user="auto")
+CHOOSING_BOUNDS = query(measures=[plume.sum("seconds", 0, "auto")])
+
+
+def raw_histogram(patch: Patch) -> None:
+    """The limit is chosen by exact numbers of users."""
+    patch.setattr(NoiseKeysPerUser, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
+
+
+def raw_sizes(patch: Patch) -> None:
+    """A bound is chosen by exact numbers of rows."""
+    patch.setattr(NoiseSizes, "noise", lambda self, batch, entropy: batch)  # noqa: ARG005
+
+
+def sizes_of_one_key(patch: Patch) -> None:
+    """Noise on sizes pays for one row of a user, not for as many as count."""
+    original = choices.gaussian_for
+
+    def wrong(sensitivity: float, *, max_keys_per_user: int, **given: Any) -> Any:
+        del sensitivity, max_keys_per_user
+        return original(1, max_keys_per_user=1, **given)
+
+    patch.setattr(choices, "gaussian_for", wrong)
+
+
+def sizes_priced_as_one_key(patch: Patch) -> None:
+    """The same, and the price agrees with it, so that only what one user changes can tell."""
+    sizes_of_one_key(patch)
+    patch.setattr(NoiseSizes, "costs", property(lambda self: (Cost(self.what, mu=1 / float(self.pairs.scale)),)))
+
+
+def histogram_noise_scaled(kind: type, name: str, factor: Fraction) -> Callable[[Patch], None]:
+    """Draw the noise on a histogram narrower than it is said to be, and no other."""
+    original = kind.noise
+
+    def wrong(self: Any, batch: Any, entropy: Any) -> Any:
+        said = getattr(self, name)
+        return original(replace(self, **{name: replace(said, scale=said.scale * factor)}), batch, entropy)
+
+    return lambda patch: patch.setattr(kind, "noise", wrong)
+
+
+def choice_before_noise(patch: Patch) -> None:
+    """Histograms are noised, and then the exact ones are looked at all the same."""
+    original = running._choose
+
+    def wrong(asked: Any, plan: Any, walk: Any, session: Any) -> dict[str, float]:
+        original(asked, plan, walk, session)
+        choice = asked.undecided[0]
+        exact = session.fetch(f"{choice.step}_exact", ("bucket",))
+        selected = session.fetch("selected_keys", asked.keys).num_rows
+        return {**asked.chosen, choice.what: running.choose(asked, choice, exact, selected=selected)}
+
+    patch.setattr(running, "_choose", wrong)
+
+
+CHOOSING_MUTANTS: dict[str, Mutant] = {
+    "a limit chosen by raw counts": Mutant(raw_histogram, CHOOSING),
+    "a limit chosen before the noise": Mutant(choice_before_noise, CHOOSING),
+    "a bound chosen by raw sizes": Mutant(raw_sizes, CHOOSING_BOUNDS),
+    "a bound chosen before the noise": Mutant(choice_before_noise, CHOOSING_BOUNDS),
+    "noise on sizes lacks the number of keys": Mutant(sizes_of_one_key, CHOOSING_BOUNDS),
+    "noise on sizes and its price lack the number of keys": Mutant(sizes_priced_as_one_key, CHOOSING_BOUNDS),
+    "sizes of all rows of a user": Mutant(kept("few_keys_few", all_of_them), CHOOSING_BOUNDS),
+    "noise on sizes times 0.9": Mutant(histogram_noise_scaled(NoiseSizes, "pairs", Fraction(9, 10)), CHOOSING_BOUNDS),
+    "noise on keys per user times 0.8": Mutant(
+        histogram_noise_scaled(NoiseKeysPerUser, "users", Fraction(8, 10)), CHOOSING
+    ),
+}
