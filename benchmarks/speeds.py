@@ -50,10 +50,11 @@ def time_in_turns(calls: Mapping[str, Callable[[], object]], repeats: int, *, un
 def compare(speed: Speed, runs: Runs) -> Result:
     """Make the table of medians and ratios, and its picture."""
     seconds = {name: _seconds(runs, name) for name in dict.fromkeys(run["call"] for run in runs)}
+    turns = len(next(iter(seconds.values())))
     ratios = [title for other in speed.against for title in _titles(speed, other)]
     return Result(
         name=speed.name,
-        heading=f"{speed.heading}, medians of {len(next(iter(seconds.values())))}",
+        heading=f"{speed.heading}, {f'medians of {turns}' if turns > 1 else 'one run of each'}",
         columns=[speed.what, "seconds", "fastest to slowest", *ratios],
         rows=[
             [

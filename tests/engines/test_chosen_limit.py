@@ -92,7 +92,7 @@ def test_the_histogram_equals_the_reference(engine: Engine, pipeline: str) -> No
         assert found_in(exact) == expected
         crowded["tables"] += sum(users > 0 for users, _ in expected.values()) > 1
 
-    on_random_tables(engine, 60 if isinstance(engine, DuckDB) else 10, look)
+    on_random_tables(engine, 30 if isinstance(engine, DuckDB) else 10, look)
     assert crowded["tables"] >= (10 if isinstance(engine, DuckDB) else 1)
 
 
@@ -106,7 +106,7 @@ def test_whatever_limit_is_chosen_the_rest_equals_the_reference(engine: Engine, 
         exact = exact_step(asked.query, table(listed), "exact", engine=engine, pipeline=pipeline, chosen={LIMIT: limit})
         assert states(exact, asked) == expected_states(asked, answer)
 
-    on_random_tables(engine, 120 if isinstance(engine, DuckDB) else 20, look)
+    on_random_tables(engine, 50 if isinstance(engine, DuckDB) else 20, look)
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
