@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 
-_TABLE = re.compile(r"(?P<mark><!-- table: (?P<name>\w+) -->\n+)(?:\|.*\n)*")
+_TABLE = re.compile(r"(?P<mark><!-- table: (?P<name>\w+) -->\n+)(?P<rows>(?:\|.*\n)*)")
 _FIGURE = re.compile(r"(?P<figure>[\d.,]*\d)(?P<mark><!-- (?P<cells>\w+ \| [^>]*) -->)")
 _MARK = re.compile(r"<!-- (?:table:|\w+ \|)")
 _ROW = re.compile(r"^\|.*\n", re.MULTILINE)
@@ -20,7 +20,8 @@ _ROW = re.compile(r"^\|.*\n", re.MULTILINE)
 
 def copied_anew(text: str) -> str:
     """Give a page's text with the tables and figures that the results have now."""
-    with_tables = _TABLE.sub(lambda found: found["mark"] + table(found["name"]), text)
+    # What follows a table that was not there before would become a row of it.
+    with_tables = _TABLE.sub(lambda found: found["mark"] + table(found["name"]) + ("" if found["rows"] else "\n"), text)
     return _FIGURE.sub(lambda found: _figure(found["figure"], found["cells"]) + found["mark"], with_tables)
 
 

@@ -55,6 +55,11 @@ def test_a_wrong_table_is_found() -> None:
     assert copied_anew(f"{mark}| wrong |\n") == mark + table("words")
 
 
+def test_text_below_a_new_table_stays_text() -> None:
+    mark = "<!-- table: words -->\n\n"
+    assert copied_anew(f"{mark}Text.\n") == f"{mark}{table('words')}\nText.\n"
+
+
 def test_every_table_and_figure_of_the_paper_is_there() -> None:
     assert set(WRITTEN) >= PAPER
 
