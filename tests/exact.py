@@ -1,6 +1,7 @@
 """Plans run without noise, for tests only: any step can be looked at, and the selected keys can be prescribed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -34,19 +35,30 @@ def exact_release(query: Query, content: Any, *, engine: Engine, pipeline: str =
     return release.to_arrow()
 
 
-def exact_step(
+def exact_step(query: Query, content: Any, name: str, **settings: Any) -> pa.Table:
+    """Give the rows of one step."""
+    return exact_steps(query, content, [name], **settings)[name]
+
+
+def exact_steps(
     query: Query,
     content: Any,
-    name: str,
+    names: Sequence[str],
     *,
     engine: Engine,
     pipeline: str = "plume",
     prescribed: Mapping[str, pa.Table] = MappingProxyType({}),
     chosen: Mapping[str, float] = MappingProxyType({}),
     order: tuple[str, ...] | None = None,
-) -> pa.Table:
-    """Give the rows of one step; steps that select keys can be prescribed, and are then not drawn. `chosen` is what was left open."""
+) -> dict[str, pa.Table]:
+    """Give the rows of some steps of one run; steps that select keys can be prescribed, and are then not drawn.
+
+    `chosen` is what was left open; what would have decided it is then left out.
+    """
     asked, plan = make_plan(query, pipeline, chosen=chosen)
+    if chosen:
+        plan = replace(plan, knowing=())
+    found: dict[str, pa.Table] = {}
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
         for listed, rows in public_tables(asked).items():
             session.write(listed, rows, types={})
@@ -59,6 +71,8 @@ def exact_step(
                 draw(step, session, ENTROPY)
             else:
                 run_step(step, session, printed)
-            if step.name == name:
-                return session.fetch(name, order or asked.keys)
-    raise AssertionError(f"no step {name}")
+            if step.name in names:
+                found[step.name] = session.fetch(step.name, order or asked.keys)
+            if len(found) == len(names):
+                return found
+    raise AssertionError(f"no step {', '.join(set(names) - set(found))}")

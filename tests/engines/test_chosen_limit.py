@@ -93,7 +93,8 @@ def test_the_histogram_equals_the_reference(engine: Engine, pipeline: str) -> No
         crowded["tables"] += sum(users > 0 for users, _ in expected.values()) > 1
 
     on_random_tables(engine, 30 if isinstance(engine, DuckDB) else 10, look)
-    assert crowded["tables"] >= (10 if isinstance(engine, DuckDB) else 1)
+    # Hypothesis tries constants that it finds in the code, so that any change there changes the tables: 9 and 10 of 10 were seen.
+    assert crowded["tables"] >= (5 if isinstance(engine, DuckDB) else 1)
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
