@@ -18,7 +18,7 @@ from plume.engines.spark_session import start_session
 
 # The bar of the design, by number of users.
 BARS = {10**7: {("plume", COUNT): 10}}
-# What anybody would set for a batch job on one machine; both queries have it. Everything else is as Spark has it.
+# What anybody would set for a batch job on one machine; all queries have it. Everything else is as Spark has it.
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "8g",

@@ -53,17 +53,17 @@ def exact_steps(
 ) -> dict[str, pa.Table]:
     """Give the rows of some steps of one run; steps that select keys can be prescribed, and are then not drawn.
 
-    `chosen` is what was left open; what would have decided it is then left out.
+    `chosen` is what was left open; what would have decided it is then not run.
     """
     asked, plan = make_plan(query, pipeline, chosen=chosen)
-    if chosen:
-        plan = replace(plan, knowing=())
+    # The plan is printed whole, as a run prints it: which steps are kept depends on all that read them.
+    walked = replace(plan, knowing=()) if chosen else plan
     found: dict[str, pa.Table] = {}
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
         for listed, rows in public_tables(asked).items():
             session.write(listed, rows, types={})
         printed = print_plan(plan, session.dialect, salt=SALT)
-        for step in steps(plan):
+        for step in steps(walked):
             if step.name in prescribed:
                 types = session.schema("rows")
                 session.write(step.name, prescribed[step.name], types={key: types[key] for key in asked.keys})

@@ -25,6 +25,14 @@ ASKING = [
     "--max-keys-per-user",
     "2",
 ]
+SETTINGS = [
+    "--spark-master",
+    "local[1]",
+    "--spark-conf",
+    "spark.sql.shuffle.partitions=1",
+    "--spark-conf",
+    "spark.ui.enabled=false",
+]
 
 
 @pytest.mark.parametrize(
@@ -47,17 +55,7 @@ def test_options_that_do_not_go_together_are_refused(options: list[str], match: 
     assert match in done.stderr
 
 
-SETTINGS = [
-    "--spark-master",
-    "local[1]",
-    "--spark-conf",
-    "spark.sql.shuffle.partitions=1",
-    "--spark-conf",
-    "spark.ui.enabled=false",
-]
-
-
-def plume(*arguments: object) -> subprocess.CompletedProcess[str]:
+def on_spark(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run a command on Spark, in a process of its own."""
     command = [sys.executable, "-m", "plume", *map(str, arguments), *ASKING, "--engine", "spark", *SETTINGS]
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
@@ -65,7 +63,7 @@ def plume(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": range(50), "k": ["x", "y"] * 25}), tmp_path / "rows.parquet")
-    done = plume("run", tmp_path / "rows.parquet")
+    done = on_spark("run", tmp_path / "rows.parquet")
     assert (done.returncode, done.stdout) == (0, '"k","users"\n"x",25\n"y",25\n')
     assert "Choosing keys\n" in done.stderr
     assert "differential privacy for every u" in done.stderr
@@ -73,6 +71,6 @@ def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_audit_on_spark_has_all_its_layers() -> None:
-    done = plume("audit", "--trials", 4000)
+    done = on_spark("audit", "--trials", 4000)
     assert done.returncode == 0, done.stdout
     assert {line.split()[1] for line in done.stdout.splitlines() if line.startswith("pass")} == set("ABCD")
