@@ -5,12 +5,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 import plume
 from exact import exact_release
 from plume.engines import duckdb as engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Table
+from plume.plan.types import Kind
 
 QUERY = plume.Query(
     user="user",
@@ -44,6 +46,21 @@ def test_large_files_give_the_release_that_small_ones_give(
     monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
     assert small.num_rows > 0
     assert exact_release(QUERY, path, engine=DuckDB(), pipeline=pipeline).equals(small)
+
+
+@pytest.mark.parametrize("stated", [False, True])
+@pytest.mark.parametrize("file", ["rows.parquet", "ROWS.PQ", "rows.csv"])
+def test_only_what_is_quick_to_read_is_read_again(
+    file: str, stated: object, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    if file.endswith("csv"):
+        csv.write_csv(pq.read_table(path), tmp_path / file)
+    else:
+        path.rename(tmp_path / file)
+    table = Table(tmp_path / file, {"number": Kind.INTEGER}, stated=bool(stated))
+    with DuckDB().open({"input": table}) as session:
+        assert session.dialect.rereads is (not stated and not file.endswith("csv"))
 
 
 def test_kept_steps_take_less_room_and_are_gone_afterwards(

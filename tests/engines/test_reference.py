@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from exact import ENTROPY, SALT, exact_release, exact_step
+from plume.engines import duckdb as duckdb_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.pipelines.calibrated import calibrate
@@ -131,6 +132,16 @@ def test_the_random_tables_are_worth_testing_on() -> None:
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_pipeline_equals_the_reference(engine: Engine, pipeline: str) -> None:
     on_random_tables(engine, NUMBERS[type(engine).__name__], lambda case, listed: check(engine, pipeline, case, listed))
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_pipeline_equals_the_reference_where_rows_are_read_again(
+    pipeline: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_engine, "_LARGE_FILES_BYTES", 0)
+    with DuckDB().open({}) as session:
+        assert session.dialect.rereads
+    on_random_tables(DuckDB(), 100, lambda case, listed: check(DuckDB(), pipeline, case, listed))
 
 
 @pytest.mark.slow

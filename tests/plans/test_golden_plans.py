@@ -8,6 +8,9 @@ import pytest
 import sqlglot
 
 import plume
+from plume.pipelines.pipeline import make_plan
+from plume.plan.dialect import DUCKDB, DUCKDB_REREADING
+from plume.plan.explain import print_steps
 
 HERE = Path(__file__).parent
 QUERY = plume.Query(
@@ -84,6 +87,17 @@ def test_sql_parses_in_its_dialect(pipeline: str, dialect: str) -> None:
 def test_sql_of_the_papers_configuration_is_as_reviewed(request: pytest.FixtureRequest) -> None:
     """Here only users above the limit are counted, and the others are found by leaving these out."""
     check("paper.duckdb.sql", plume.explain(PAPER).sql(), request)
+
+
+def test_sql_of_the_papers_configuration_for_large_files_is_as_reviewed(request: pytest.FixtureRequest) -> None:
+    """Here rows are counted first, and only users with many of them are combined and kept."""
+    check("paper.duckdb_rereading.sql", print_steps(make_plan(PAPER)[1], DUCKDB_REREADING), request)
+
+
+@pytest.mark.parametrize("query", [QUERY, STATISTICS, CHOOSING, OPEN], ids=["default", "statistics", "auto", "open"])
+def test_large_files_are_asked_as_small_ones_where_everybodys_keys_count(query: plume.Query) -> None:
+    plan = make_plan(query)[1]
+    assert print_steps(plan, DUCKDB_REREADING) == print_steps(plan, DUCKDB)
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])

@@ -20,18 +20,18 @@ from plume.engines.duckdb_session import DuckDBSession, PackingSession, typed
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Table
-from plume.engines.files import Files, find_files, with_plain_names
+from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
-from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
+from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, identifier
 from plume.plan.expressions import Value
 from plume.plan.types import Kind
 
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
 # large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Measured in
 # docs/performance.md; it changes time only.
-_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "4GB"
+_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "1500MB"
 _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
@@ -70,7 +70,9 @@ class DuckDB:
                 size = sum(path.stat().st_size for path in paths)
                 _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
                 _lock(connection, paths, spill)
-                yield PackingSession(connection, spill / "packed") if size >= _LARGE_FILES_BYTES else session
+                if size >= _LARGE_FILES_BYTES:
+                    session = PackingSession(connection, spill / "packed", _dialect(tables, paths))
+                yield session
         finally:
             shutil.rmtree(spill, ignore_errors=True)
 
@@ -100,6 +102,12 @@ def _operator_memory(size: int) -> str:
     if size >= _LARGE_FILES_BYTES:
         return _OPERATOR_MEMORY_FOR_LARGE_FILES
     return _OPERATOR_MEMORY_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _OPERATOR_MEMORY
+
+
+def _dialect(tables: Mapping[str, Table], paths: list[Path]) -> Dialect:
+    """Only what is quick to read is read again: not texts, nor what a statement computes."""
+    stated = any(table.stated for table in tables.values())
+    return DUCKDB_REREADING if all(map(is_parquet, paths)) and not stated else DUCKDB
 
 
 def _private_folder(where: str | Path | None) -> Path:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -22,10 +22,9 @@ _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 class DuckDBSession:
     """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
 
-    dialect: ClassVar[Dialect] = DUCKDB
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, dialect: Dialect = DUCKDB) -> None:
         self._connection = connection
+        self.dialect = dialect
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
@@ -99,8 +98,8 @@ class DuckDBSession:
 class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect) -> None:
+        super().__init__(connection, dialect)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
 
     def keep(self, name: str, select: str) -> None:

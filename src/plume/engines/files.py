@@ -80,7 +80,12 @@ def _existing(path: Path) -> list[tuple[Path, Path]]:
 def _is_finished_parquet(path: Path, folder: Path) -> bool:
     """Tell a Parquet file from one that its writer hides as long as it is not done."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return _FORMATS.get(path.suffix.lower()) == "Parquet" and path.is_file() and not hidden
+    return is_parquet(path) and path.is_file() and not hidden
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell by its ending whether a file is Parquet."""
+    return _FORMATS.get(path.suffix.lower()) == "Parquet"
 
 
 def _format(path: Path) -> str:

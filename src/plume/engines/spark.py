@@ -5,7 +5,7 @@ Every call into Spark passes `withheld`: its errors quote data, so they end here
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,10 +26,11 @@ from plume.lookup.store import StoredKeys, encode, load, remove
 from plume.noise.entropy import SystemEntropy, salt
 from plume.plan.dialect import SPARK, Dialect, identifier
 from plume.plan.nodes import Lookup
-from plume.plan.sql import ASK_STORE
+from plume.plan.step_sql import ASK_STORE
 from plume.plan.types import Schema
 
 _ANSI = "spark.sql.ansi.enabled"
+_DYNAMIC = "spark.dynamicAllocation.enabled"
 # What a run needs, in a session of its own: the caller's stays as it is.
 _SETTINGS = {
     # Overflow and casts must never pass in silence.
@@ -98,10 +99,9 @@ class Spark:
 class SparkRun:
     """One run on Spark: steps become temporary views of a session of their own, those read twice are kept on disk."""
 
-    dialect: ClassVar[Dialect] = SPARK
-
     def __init__(self, caller: Any, engine: Spark) -> None:
         self.caller = caller
+        self.dialect = replace(SPARK, tasks=_tasks(caller))
         self._engine = engine
         self._session = _own_session(caller)
         self._tag = f"plume-{salt(SystemEntropy())}"
@@ -232,6 +232,13 @@ def _own_session(caller: Any) -> Any:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
+
+
+def _tasks(caller: Any) -> int | None:
+    """Say into how many tasks a stage is worth dividing: two for each processor, if these are there from the start and known."""
+    if not hasattr(caller, "_jvm") or caller.conf.get(_DYNAMIC, "false") == "true":
+        return None
+    return 2 * int(caller.sparkContext.defaultParallelism)
 
 
 def _leave(session: Any) -> None:

@@ -1,7 +1,7 @@
 """What differs between engines that print the same plan, and how names and constants get into SQL: quoted here, or not at all."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from plume.errors import PlumeBug
@@ -10,7 +10,7 @@ from plume.plan.expressions import Value
 
 @dataclass(frozen=True)
 class Dialect:
-    """What differs between engines that print the same plan."""
+    """What differs between engines that print the same plan; dialects are equal if the language is."""
 
     name: str
     quote: str
@@ -23,11 +23,16 @@ class Dialect:
     """What must be replaced inside a text constant, in this order."""
     pattern_escapes: tuple[tuple[str, str], ...] = ()
     """What must be replaced inside the pattern of a LIKE, where a backslash is a backslash."""
+    rereads: bool = field(default=False, compare=False)
+    """Whether the table is sooner read again than its rows are kept."""
+    tasks: int | None = field(default=None, compare=False)
+    """How many pieces of rows are worked on at a time, where that is known and matters."""
 
 
 DUCKDB = Dialect(
     "duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", wide_type="HUGEINT", escapes=(("'", "''"),)
 )
+DUCKDB_REREADING = replace(DUCKDB, rereads=True)
 SPARK = Dialect(
     "spark",
     quote="`",

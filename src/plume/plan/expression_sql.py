@@ -33,7 +33,7 @@ def print_aggregate(aggregate: a.Aggregate, target: Target) -> str:
             value = print_expression(of, target)
             return (
                 f"list({value}) FILTER (WHERE {value} IS NOT NULL)"
-                if target.dialect is DUCKDB
+                if target.dialect == DUCKDB
                 else f"collect_list({value})"
             )
         case a.AddTallies() | a.SumButLargest():
@@ -65,7 +65,7 @@ def _(expression: e.Number, target: Target) -> str:
 @print_expression.register
 def _(expression: e.Microseconds, target: Target) -> str:
     # Dates reach further than moments; beyond, the cast gives NULL where a comparison would raise.
-    function = "epoch_us" if target.dialect is DUCKDB else "unix_micros"
+    function = "epoch_us" if target.dialect == DUCKDB else "unix_micros"
     return f"{function}(TRY_CAST({print_expression(expression.of, target)} AS TIMESTAMP))"
 
 
@@ -115,7 +115,7 @@ def _(expression: e.DownWeight, target: Target) -> str:
 @print_expression.register
 def _(expression: e.Shorten, target: Target) -> str:
     # Where the vector is short enough all numbers here are exact; elsewhere the factor is lowered by more than it can be wrong.
-    wide, divide = target.dialect.wide_type, "//" if target.dialect is DUCKDB else "div"
+    wide, divide = target.dialect.wide_type, "//" if target.dialect == DUCKDB else "div"
     coordinates = [f"CAST(coalesce({print_expression(part, target)}, 0) AS DOUBLE)" for part in expression.vector]
     norm = " + ".join(f"{coordinate} * {coordinate}" for coordinate in coordinates)
     value = print_expression(expression.of, target)
@@ -153,7 +153,7 @@ def _search(value: str, edges: list[float], before: int) -> str:
 @print_expression.register
 def _(expression: e.Tally, target: Target) -> str:
     leaves, count = print_expression(expression.of, target), print_expression(expression.count, target)
-    if target.dialect is DUCKDB:
+    if target.dialect == DUCKDB:
         each = f"list_transform({leaves}, lambda leaf: {{'leaf': leaf, 'weight': CAST({expression.unit} AS BIGINT)}})"
     else:
         each = f"transform({leaves}, leaf -> named_struct('leaf', leaf, 'weight', CAST({expression.unit} AS BIGINT)))"
@@ -166,7 +166,7 @@ def _(expression: e.Tally, target: Target) -> str:
 def _print_leaves_once(expression: e.Tally, values: str, target: Target) -> str:
     """Print a tally in which no leaf comes twice, of a user with so many values."""
     leaves, most = print_expression(expression.of, target), expression.limit * expression.unit
-    if target.dialect is DUCKDB:
+    if target.dialect == DUCKDB:
         weight = f"CAST(CAST(found.value AS HUGEINT) * {most} // {values} AS BIGINT)"
         return f"list_transform(map_entries(list_histogram({leaves})), lambda found: {{'leaf': found.key, 'weight': {weight}}})"
     number = f"CAST(size(filter({leaves}, other -> other = leaf)) AS DECIMAL(38, 0))"
@@ -177,7 +177,7 @@ def _print_leaves_once(expression: e.Tally, values: str, target: Target) -> str:
 @print_expression.register
 def _(expression: e.NoTally, target: Target) -> str:
     del expression
-    if target.dialect is DUCKDB:
+    if target.dialect == DUCKDB:
         return "CAST([] AS STRUCT(leaf INTEGER, weight BIGINT)[])"
     return "CAST(array() AS ARRAY<STRUCT<leaf: INT, weight: BIGINT>>)"
 
@@ -213,7 +213,7 @@ def _(expression: e.Shrink, target: Target) -> str:
     # Cut toward zero leaf by leaf, not value by value.
     of = _print_leaves_once(tally, f"greatest({print_expression(tally.count, target)}, {tally.limit})", target)
     weight = _print_shrunk("pair.weight", expression, target)
-    if target.dialect is DUCKDB:
+    if target.dialect == DUCKDB:
         return f"list_transform({of}, lambda pair: {{'leaf': pair.leaf, 'weight': {weight}}})"
     return f"transform({of}, pair -> named_struct('leaf', pair.leaf, 'weight', {weight}))"
 
@@ -227,7 +227,7 @@ def _print_shrunk(number: str, expression: e.Shrink, target: Target) -> str:
 
 def _divide(target: Target) -> str:
     # Both engines cut the quotient of integers toward zero.
-    return "//" if target.dialect is DUCKDB else "div"
+    return "//" if target.dialect == DUCKDB else "div"
 
 
 @print_expression.register

@@ -20,7 +20,7 @@ def adds_tallies(step: Node) -> TypeGuard[Combine]:
 
 def print_adding_tallies(step: Combine, target: Target) -> str:
     """Print a step of which some aggregates add tallies, and the others are sums and the largest mark."""
-    return _print_joined(step, target) if target.dialect is DUCKDB else _print_together(step, target)
+    return _print_joined(step, target) if target.dialect == DUCKDB else _print_together(step, target)
 
 
 def _tallies(step: Combine) -> list[str]:

@@ -38,7 +38,7 @@ def _print_alike(step: Combine, keys: str, target: Target) -> str:
     number = print_expression(trimmed.of, target)
     source = identifier(step.source.name, target.dialect)
     # Beside the GROUP BY the hint would add an exchange instead of replacing one.
-    gathered = source if target.dialect is DUCKDB else f"(SELECT /*+ REPARTITION({keys}) */ * FROM {source})"
+    gathered = source if target.dialect == DUCKDB else f"(SELECT /*+ REPARTITION({keys}) */ * FROM {source})"
     columns = f"{keys}, {number} AS number, count(*) AS alike{''.join(sums)}"
     return f"SELECT {columns}\n            FROM {gathered}\n            GROUP BY {keys}, {number}"
 

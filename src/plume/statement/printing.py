@@ -31,7 +31,7 @@ def total(tree: Tree, dialect: Dialect) -> str:
     DuckDB has TRY for this. Spark analyses relations with ANSI mode off, where nothing on the list of `scalars` fails.
     """
     printed = str(tree.sql(dialect=dialect.name, identify=True))
-    return f"TRY({printed})" if dialect is DUCKDB and not isinstance(tree, _PLAIN) else printed
+    return f"TRY({printed})" if dialect == DUCKDB and not isinstance(tree, _PLAIN) else printed
 
 
 def _print_member(member: Select, names: tuple[str, ...], dialect: Dialect) -> str:

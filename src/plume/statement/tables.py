@@ -47,7 +47,7 @@ class Tables:
 
     def _unnamed(self, tree: Tree, written: str) -> Any:
         quoted = bool(tree.this.args.get("quoted"))
-        if self.dialect is SPARK:
+        if self.dialect == SPARK:
             return tree.name if quoted and tree.db.lower() == "parquet" else written
         if quoted and not tree.db:
             return written
