@@ -94,8 +94,15 @@ def test_sql_of_the_papers_configuration_for_large_files_is_as_reviewed(request:
     check("paper.duckdb_rereading.sql", print_steps(make_plan(PAPER)[1], DUCKDB_REREADING), request)
 
 
-@pytest.mark.parametrize("query", [QUERY, STATISTICS, CHOOSING, OPEN], ids=["default", "statistics", "auto", "open"])
-def test_large_files_are_asked_as_small_ones_where_everybodys_keys_count(query: plume.Query) -> None:
+MANY = replace(PAPER, measures=[plume.sum("seconds", low_total=0, high_total=high) for high in range(1, 6)])
+
+
+@pytest.mark.parametrize(
+    "query", [QUERY, STATISTICS, CHOOSING, OPEN, MANY], ids=["default", "statistics", "auto", "open", "many"]
+)
+def test_large_files_are_asked_as_small_ones_where_users_within_the_limit_are_read_twice_or_counted(
+    query: plume.Query,
+) -> None:
     plan = make_plan(query)[1]
     assert print_steps(plan, DUCKDB_REREADING) == print_steps(plan, DUCKDB)
 

@@ -31,7 +31,7 @@ from plume.plan.types import Kind
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
 # large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Measured in
 # docs/performance.md; it changes time only.
-_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "1500MB"
+_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "1GB"
 _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096

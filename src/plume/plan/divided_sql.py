@@ -21,37 +21,33 @@ _Printed = Mapping[str, tuple[Statement, ...]]
 
 
 def divided(printed: _Printed, plan: Node, target: Target) -> _Printed:
-    """Print the steps around each count of keys anew, where nobody asks for the keys of users within the limit."""
-    listed = steps(plan)
+    """Print the steps around each count of keys anew, where it is enough to know of a user to be within the limit."""
     changes = dict(printed)
-    for counted in listed:
-        if isinstance(counted, CountKeys) and isinstance(counted.source, Combine) and _is_divisible(counted, listed):
-            changes[counted.source.name] = tuple(_print_combined(counted, counted.source, target))
-            for step in _readers(counted, listed):
-                if isinstance(step, Map) and _keeps_uncounted(step, counted):
-                    changes[step.name] = _print_with_few(printed[step.name], step, counted, target)
+    for counted in steps(plan):
+        if isinstance(counted, CountKeys) and isinstance(counted.source, Combine):
+            uncut = _only_uncut(counted, steps(plan))
+            if uncut and not any(statement.kept for statement in printed[uncut.name]):
+                changes[counted.source.name] = tuple(_print_combined(counted, counted.source, target))
+                changes[uncut.name] = _print_with_few(printed[uncut.name], uncut, counted, target)
     return changes
 
 
-def _is_divisible(counted: CountKeys, listed: tuple[Node, ...]) -> bool:
-    readers = _readers(counted, listed)
-    told_apart = all(
-        isinstance(r, Map) and (_keeps_uncounted(r, counted) or _drops_uncounted(r, counted)) for r in readers
-    )
-    return counted.above > 0 and told_apart and len(_readers(counted.source, listed)) == 1
+def _only_uncut(counted: CountKeys, listed: tuple[Node, ...]) -> Map | None:
+    """Find the one step that reads users within the limit, if all others read those above it."""
+    readers = [step for step in _readers(counted, listed) if not _drops_uncounted(step, counted)]
+    if counted.above == 0 or len(readers) != 1 or len(_readers(counted.source, listed)) != 1:
+        return None
+    (uncut,) = readers
+    return uncut if isinstance(uncut, Map) and limit_of_uncounted(uncut, counted) is not None else None
 
 
 def _readers(node: Node, listed: tuple[Node, ...]) -> list[Node]:
     return [step for step in listed if node.name in {source.name for source in sources(step)}]
 
 
-def _keeps_uncounted(step: Map, counted: CountKeys) -> bool:
-    return limit_of_uncounted(step, counted) is not None
-
-
-def _drops_uncounted(step: Map, counted: CountKeys) -> bool:
-    match step.where:
-        case Compare(Column(name), Comparator.GREATER, Literal()):
+def _drops_uncounted(step: Node, counted: CountKeys) -> bool:
+    match step:
+        case Map(where=Compare(Column(name), Comparator.GREATER, Literal())):
             return name == counted.column
         case _:
             return False
