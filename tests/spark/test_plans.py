@@ -17,6 +17,7 @@ from plume.engines.spark import Spark
 from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
+from plume.plan.explain import print_steps
 from plume.plan.nodes import Noise
 from plume.plan.sql import print_plan
 from plume.schema import kinds_expected
@@ -118,3 +119,19 @@ def test_a_join_instead_of_a_broadcast_has_two_exchanges_more(adaptive: Any) -> 
     """One by key, to meet the selected keys, and one by user, to go back."""
     found = exchanges(adaptive, "plume", Spark(adaptive, lookup="join"))
     assert found == Counter({"by user": 2, "by key": 3})
+
+
+def test_rows_are_combined_by_key_in_two_tasks_for_each_processor(classic: Any) -> None:
+    with Spark(classic).open({}) as run:
+        tasks = 2 * classic.sparkContext.defaultParallelism
+        assert run.dialect.tasks == tasks
+        # Before the selection, and before the release.
+        assert print_steps(make_plan(QUERY)[1], run.dialect).count(f"COALESCE({tasks})") == 2
+
+
+def test_executors_that_come_and_go_are_not_counted(classic: Any) -> None:
+    changing = classic.newSession()
+    changing.conf.set("spark.sql.legacy.setCommandRejectsSparkCoreConfs", "false")
+    changing.conf.set("spark.dynamicAllocation.enabled", "true")
+    with Spark(changing).open({}) as run:
+        assert run.dialect.tasks is None

@@ -6,6 +6,7 @@ Names pass `identifier`, constants pass `constant`, and nothing else of a caller
 from dataclasses import dataclass
 
 from plume.errors import PlumeBug
+from plume.plan.analysis import shuffled_by
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
 from plume.plan.expression_sql import WHOLE, print_aggregate, print_expression
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
@@ -148,7 +149,7 @@ def _hint(step: Combine, dialect: Dialect) -> str | None:
     """Gather rows, or take as many pieces as are worked on at a time together: the larger a piece, the fewer keys it leaves to shuffle."""
     if step.gather != step.by:
         return f"REPARTITION({_names(step.gather, dialect)})"
-    return f"COALESCE({dialect.tasks})" if dialect.tasks else None
+    return f"COALESCE({dialect.tasks})" if dialect.tasks and shuffled_by(step) else None
 
 
 def _print_count_keys(step: CountKeys, dialect: Dialect) -> str:
