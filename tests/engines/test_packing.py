@@ -12,6 +12,7 @@ from exact import exact_release
 from plume.engines import duckdb as engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Table
+from plume.errors import InputError
 from plume.plan.types import Kind
 
 QUERY = plume.Query(
@@ -61,6 +62,26 @@ def test_only_what_is_quick_to_read_is_read_again(
     table = Table(tmp_path / file, {"number": Kind.INTEGER}, stated=bool(stated))
     with DuckDB().open({"input": table}) as session:
         assert session.dialect.rereads is (not stated and not file.endswith("csv"))
+
+
+@pytest.mark.parametrize("step", ["above_limit", "keyed", "exact"])
+def test_a_file_that_changes_between_two_readings_is_refused(
+    step: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One with few rows when they were counted could have any number of them when they are added up."""
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    rows = pq.read_table(path)
+
+    def write_again(name: str) -> None:
+        if name == step:
+            pq.write_table(rows, path)
+
+    query = plume.Query.paper(
+        user="user", keys="word", measures=[plume.count(1)], max_keys_per_user=2, budget=QUERY.budget
+    )
+    assert plume.run(query, path).to_arrow().num_rows > 0
+    with pytest.raises(InputError, match="a file of the table changed while it was read"):
+        plume.run(query, path, on_step=write_again)
 
 
 def test_kept_steps_take_less_room_and_are_gone_afterwards(

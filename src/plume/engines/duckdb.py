@@ -71,7 +71,7 @@ class DuckDB:
                 _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
                 _lock(connection, paths, spill)
                 if size >= _LARGE_FILES_BYTES:
-                    session = PackingSession(connection, spill / "packed", _dialect(tables, paths))
+                    session = PackingSession(connection, spill / "packed", _dialect(tables, paths), paths)
                 yield session
         finally:
             shutil.rmtree(spill, ignore_errors=True)

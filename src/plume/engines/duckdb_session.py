@@ -1,6 +1,6 @@
 """One run on DuckDB. Steps become temporary views and tables of a database in memory or, where they would not fit, of a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
 from plume.engines.engine import Noising
+from plume.errors import InputError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.nodes import Lookup
 from plume.plan.types import Schema
@@ -98,15 +99,37 @@ class DuckDBSession:
 class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect) -> None:
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, files: Sequence[Path]
+    ) -> None:
         super().__init__(connection, dialect)
+        self._files, self._found = files, _versions(files)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Noise the rows of `source`, unless a file is not what it was: users may have been within their limit in one reading only."""
+        super().noise(name, source, noising)
+        if _versions(self._files) != self._found:
+            raise InputError("a file of the table changed while it was read; run again when nobody writes to it.")
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
         packed = f"{_PACKED}.main.{identifier(name, DUCKDB)}"
         self._execute(name, f"CREATE TABLE {packed} AS\n{select}")
         self.define(name, f"SELECT * FROM {packed}")
+
+
+def _versions(files: Sequence[Path]) -> list[tuple[int, ...] | None]:
+    """Say of files which they are and when they were written last, or None of one that is gone."""
+    return [_version(file) for file in files]
+
+
+def _version(file: Path) -> tuple[int, ...] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def typed(column: str, types: Schema) -> str:
