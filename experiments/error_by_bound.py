@@ -4,7 +4,7 @@ from results import Panel, Point, Result, curves, estimate, rows_of
 from trials import SYSTEMS, Trial, arguments, conduct, synthetic
 
 LIMITS = [1, 4, 16, 32, 64, 128, 512]
-RUNS = 1
+RUNS = 3
 # The paper's two panels: since L decides which keys are kept, the first is over all keys, those dropped as 0.
 FIELDS = {"absolute over all keys": "absolute_all", "relative": "relative"}
 

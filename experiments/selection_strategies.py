@@ -9,7 +9,7 @@ from trials import CONFIGURATIONS, Question, Trial, conduct, repeated, synthetic
 
 import plume
 
-RUNS = 1
+RUNS = 3
 
 
 def compare(name: str, heading: str, question: Question, limits: Sequence[int]) -> None:

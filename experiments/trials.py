@@ -38,7 +38,7 @@ USERS = [10**5, 10**6, 10**7]
 LIMIT = 64
 LARGE_KEYS = 200
 # Up to how many users there are how many runs.
-RUNS = {10**6: 5, 10**10: 1}
+RUNS = {10**6: 5, 10**7: 3, 10**10: 1}
 KEPT = Path(__file__).parents[1] / "build" / "paper" / "trials.jsonl"
 
 
