@@ -10,8 +10,8 @@ from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
 from plume.plan.analysis import steps
 from plume.plan.nodes import KeepSelected, Lookup, Node, Noise
-from plume.plan.sql import Printed, print_plan
-from plume.plan.step_sql import print_keep_selected
+from plume.plan.sql import print_plan
+from plume.plan.step_sql import Printed, print_keep_selected
 
 OnStep = Callable[[str], None]
 

@@ -5,7 +5,7 @@ So rows are counted first: a user with no more rows than the limit has no more k
 combined, kept and have their keys counted; everybody else is combined on the way to what reads them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from plume.plan.aggregates import Count
@@ -13,14 +13,12 @@ from plume.plan.analysis import steps
 from plume.plan.dialect import Target, identifier
 from plume.plan.expressions import Column, Comparator, Compare, Literal
 from plume.plan.nodes import Combine, CountKeys, DropSelected, KeepSelected, Lookup, Map, Node, sources
-from plume.plan.step_sql import Statement, limit_of_uncounted, print_step, print_uncounted_columns
+from plume.plan.step_sql import Printed, Statement, limit_of_uncounted, print_step, print_uncounted_columns
 
 _ROWS = "rows_of_user"
 
-_Printed = Mapping[str, tuple[Statement, ...]]
 
-
-def divided(printed: _Printed, plan: Node, target: Target) -> _Printed:
+def divided(printed: Printed, plan: Node, target: Target) -> Printed:
     """Print the steps around each count of keys anew, where it is enough to know of a user to be within the limit."""
     changes = dict(printed)
     for counted in steps(plan):

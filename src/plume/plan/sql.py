@@ -1,18 +1,13 @@
 """The steps of a plan as SQL in an engine's dialect."""
 
-from collections.abc import Mapping
-
 from plume.plan.analysis import read_twice, steps
 from plume.plan.dialect import DUCKDB, Dialect, Target
 from plume.plan.divided_sql import divided
 from plume.plan.nodes import CountKeys, Node, Noise, Scan
-from plume.plan.step_sql import Statement, print_step
+from plume.plan.step_sql import Printed, print_step
 from plume.plan.tally_sql import adds_tallies
 
 SALT_UNKNOWN = "{salt}"
-
-Printed = Mapping[str, tuple[Statement, ...]]
-"""The statements of each step, by its name."""
 
 
 def print_plan(plan: Node, dialect: Dialect, *, salt: str = SALT_UNKNOWN) -> Printed:

@@ -3,6 +3,7 @@
 Names pass `identifier`, constants pass `constant`, and nothing else of a caller gets in.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.errors import PlumeBug
@@ -39,6 +40,10 @@ class Statement:
     name: str
     select: str
     kept: bool
+
+
+Printed = Mapping[str, tuple[Statement, ...]]
+"""The statements of each step, by its name."""
 
 
 def print_step(step: Node, target: Target, *, kept: bool) -> tuple[Statement, ...]:
