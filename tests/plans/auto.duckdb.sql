@@ -40,7 +40,7 @@ SELECT "user_id" AS "user_id",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 
@@ -169,7 +169,7 @@ SELECT "user_id" AS "user_id",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user_again"
 WHERE "keys_of_user" > 64;
 

@@ -43,7 +43,7 @@ SELECT "user_id" AS "user_id",
        "measure_2_raw_total" AS "measure_2_raw_total",
        "measure_3_raw_values" AS "measure_3_raw_values",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 
@@ -157,7 +157,7 @@ SELECT "user_id" AS "user_id",
        "measure_2_raw_total" AS "measure_2_raw_total",
        "measure_3_raw_values" AS "measure_3_raw_values",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user_again"
 WHERE "keys_of_user" > 64;
 
@@ -311,7 +311,7 @@ SELECT "user_id" AS "user_id",
        "measure_2_raw_total" AS "measure_2_raw_total",
        "measure_3_raw_values" AS "measure_3_raw_values",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user_again"
 WHERE "keys_of_user" > 64;
 

@@ -60,7 +60,7 @@ FROM "uncut";
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST("key_1" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST("key_1" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 

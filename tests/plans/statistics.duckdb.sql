@@ -71,7 +71,7 @@ SELECT "user_id" AS "user_id",
        "measure_4_raw_total_1" AS "measure_4_raw_total_1",
        "measure_4_raw_total_2" AS "measure_4_raw_total_2",
        "keys_of_user" AS "keys_of_user",
-       left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST("key_1" AS VARCHAR))), 12) AS "key_order"
+       CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST("key_1" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 

@@ -9,8 +9,7 @@ from plume.plan import expressions as e
 from plume.plan.dialect import DUCKDB, Target, constant, identifier
 from plume.plan.magnitude import fits, sum_fits
 
-# Of a user's keys as good as none agree in so much of their hash, the key itself decides between those that do, and DuckDB sorts texts
-# of at most 12 characters a quarter faster than longer ones.
+# Of a user's keys as good as none agree in so much of their hash, and the key itself decides between those that do.
 ORDER_DIGITS = 12
 # The factor by which nothing shrinks.
 WHOLE = 2**30
@@ -296,4 +295,6 @@ def _(expression: e.SecretOrder, target: Target) -> str:
     text_type = target.dialect.text_type
     *measured, last = [f"CAST({print_expression(column, target)} AS {text_type})" for column in expression.of]
     encoded = "".join(f"CAST(length({text}) AS {text_type}), ':', {text}, " for text in measured) + last
-    return f"left(md5(concat({constant(target.salt, target.dialect)}, {encoded})), {ORDER_DIGITS})"
+    digits = f"left(md5(concat({constant(target.salt, target.dialect)}, {encoded})), {ORDER_DIGITS})"
+    # DuckDB sorts and packs numbers sooner than texts, and as many hexadecimal digits order alike.
+    return f"CAST('0x' || {digits} AS BIGINT)" if target.dialect == DUCKDB else digits
