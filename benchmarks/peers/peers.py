@@ -16,23 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from results import Estimate, Panel, Point, Result, bars, power
+from results import ERRORS, Estimate, Panel, Point, Result, bars, power
 from rich.console import Console
 from trials import LIMIT, errors, make_data, synthetic
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[1] / "build" / "peers"
-COLUMNS = [
-    "users",
-    "system",
-    "seconds",
-    "times plume's",
-    "peak memory, GB",
-    "keys",
-    "absolute",
-    "relative",
-    "what it cannot do",
-]
+COLUMNS = ["users", "system", "seconds", "times plume's", "peak memory, GB", *ERRORS, "what it cannot do"]
 FIELDS = [
     "users",
     "system",
@@ -150,15 +140,13 @@ def row(found: dict[str, Any], ours: dict[str, Any], cannot: str) -> list[str]:
     """One line of the table."""
     named = [power(found["users"]), found["system"]]
     if found["failed"]:
-        return [*named, "", "", "", "", "", "", found["failed"]]
+        return [*named, *[""] * (len(COLUMNS) - len(named) - 1), found["failed"]]
     return [
         *named,
         f"{found['seconds']:.1f}",
         f"{found['seconds'] / ours['seconds']:.1f}",
         f"{found['gigabytes']:.2f}",
-        f"{found['keys']:,}",
-        Estimate.of([found["absolute"]]).text(),
-        Estimate.of([found["relative"]]).text(".3f"),
+        *[Estimate.of([found[field]]).text(form) for field, form in ERRORS.values()],
         cannot,
     ]
 

@@ -49,6 +49,16 @@ def test_large_files_give_the_release_that_small_ones_give(
     assert exact_release(QUERY, path, engine=DuckDB(), pipeline=pipeline).equals(small)
 
 
+@pytest.mark.parametrize(("limit", "is_held"), [(None, True), ("1000GB", False)])
+def test_memory_is_held_unless_it_might_be_more_than_there_is(
+    limit: str | None, is_held: object, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    with DuckDB(memory_limit=limit).open({"input": Table(path, {})}) as session:
+        ((held,),) = session.ask("SELECT current_setting('block_allocator_memory')")
+        assert (held != "0 bytes") is is_held
+
+
 @pytest.mark.parametrize("stated", [False, True])
 @pytest.mark.parametrize("file", ["rows.parquet", "ROWS.PQ", "rows.csv"])
 def test_only_what_is_quick_to_read_is_read_again(

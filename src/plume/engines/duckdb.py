@@ -33,6 +33,8 @@ from plume.plan.types import Kind
 # docs/performance.md; it changes time only.
 _OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "1GB"
 _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
+# Of the memory for large files so much is held until the session closes, where it would be given back and asked for block by block.
+_HELD_MEMORY = "80%"
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
 
@@ -68,7 +70,7 @@ class DuckDB:
                     # It computes what two expressions share outside of their TRY, where it may fail.
                     _set(connection, "disabled_optimizers", "'common_subexpressions'")
                 size = sum(path.stat().st_size for path in paths)
-                _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
+                _divide_memory(connection, size)
                 _lock(connection, paths, spill)
                 if size >= _LARGE_FILES_BYTES:
                     session = PackingSession(connection, spill / "packed", _dialect(tables, paths), paths)
@@ -97,8 +99,16 @@ class DuckDB:
             _set(connection, name, constant(value, DUCKDB))
 
 
-def _operator_memory(size: int) -> str:
+def _divide_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
     """Choose by the size of the files; that of tables in memory is not known, and 0 here."""
+    _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
+    if size >= _LARGE_FILES_BYTES:
+        # DuckDB refuses to hold more than the machine has, and a limit may be more.
+        with suppress(SettingError):
+            _set(connection, "block_allocator_memory", constant(_HELD_MEMORY, DUCKDB))
+
+
+def _operator_memory(size: int) -> str:
     if size >= _LARGE_FILES_BYTES:
         return _OPERATOR_MEMORY_FOR_LARGE_FILES
     return _OPERATOR_MEMORY_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _OPERATOR_MEMORY
