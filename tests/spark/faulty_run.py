@@ -24,7 +24,7 @@ from plume.engines.execute import run_step
 from plume.engines.spark import Spark
 from plume.engines.spark_session import start_session
 from plume.pipelines.pipeline import make_plan
-from plume.pipelines.steps import INPUT
+from plume.pipelines.steps import INPUT, KEY_ORDER
 from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
 from plume.plan.sql import print_plan
@@ -135,8 +135,9 @@ SETTINGS = {
 
 
 def digest(rows: pa.Table) -> str:
-    """Sum a table up, whatever the order of its rows."""
-    listed = sorted(repr(tuple(row.values())) for row in rows.to_pylist())
+    """Sum a table up, whatever the order of its rows, and however an engine writes the secret order of keys."""
+    columns = [name for name in rows.column_names if name != KEY_ORDER]
+    listed = sorted(repr(tuple(row.values())) for row in rows.select(columns).to_pylist())
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -185,14 +185,22 @@ def test_draws_are_those_of_exact_arithmetic_on_all_bits(first: int, second: int
 
 
 @settings(deadline=None)
-@given(scale=scales, turn=words, deviations=st.floats(min_value=0.1, max_value=4.5), output=st.sampled_from([0, 1]))
-def test_later_bits_decide_on_both_sides_of_a_tie(scale: Fraction, turn: int, deviations: float, output: int) -> None:
+@given(
+    scale=st.fractions(min_value=Fraction(3, 4), max_value=2**40 - 1),
+    quarter=st.integers(min_value=0, max_value=3),
+    within=st.integers(min_value=2**62 // 10, max_value=2**62 * 9 // 10),
+    share=st.floats(min_value=0.02, max_value=1),
+    output=st.sampled_from([0, 1]),
+)
+def test_later_bits_decide_on_both_sides_of_a_tie(
+    scale: Fraction, quarter: int, within: int, share: float, output: int
+) -> None:
+    turn = quarter * 2**62 + within
     direction = abs((EXACT.cospi, EXACT.sinpi)[output](EXACT.ldexp(turn, -63)))
-    assume(direction > 0.1)
-    below = round(deviations * float(scale) * float(direction))
+    below = int(share * (4.5 * float(scale) * float(direction) - 0.5))
     radius = (EXACT.mpf(below) + 0.5) * scale.denominator / scale.numerator / direction
     edge = int(EXACT.floor(EXACT.exp(-(radius**2) / 2) * 2**64))
-    assume(2**48 < edge < ALL_ONES)
+    assert 2**48 < edge < ALL_ONES
     first = edge ^ ALL_ONES ^ turn
     outwards, inwards = (pair(first, turn, scale, [last, 0, 1, 0, 1, 0])[output] for last in (ALL_ONES, 0))
     assert (abs(outwards), abs(inwards)) == (below + 1, below)
