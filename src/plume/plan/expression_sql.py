@@ -1,42 +1,19 @@
-"""An expression or aggregate as SQL. Total on every row: none of these texts can raise on data."""
+"""An expression as SQL. Total on every row: none of these texts can raise on data."""
 
 import math
 from functools import singledispatch
 
 from plume.errors import PlumeBug
-from plume.plan import aggregates as a
 from plume.plan import expressions as e
+from plume.plan.aggregates import Sum
 from plume.plan.dialect import DUCKDB, Target, constant, identifier
 from plume.plan.magnitude import fits, sum_fits
 
 # Of a user's keys as good as none agree in so much of their hash, and the key itself decides between those that do.
-ORDER_DIGITS = 12
+_ORDER_DIGITS = 12
 # The factor by which nothing shrinks.
 WHOLE = 2**30
 _LARGEST_DOUBLE = "1.7976931348623157e308"
-
-
-def print_aggregate(aggregate: a.Aggregate, target: Target) -> str:
-    """Print an aggregate over the rows of a group."""
-    match aggregate:
-        case a.Count():
-            return "count(*)"
-        case a.CountValues(of):
-            return f"count({print_expression(of, target)})"
-        case a.Sum(of):
-            total = f"sum({print_expression(of, target)})"
-            return f"CAST({total} AS BIGINT)" if sum_fits(aggregate) else total
-        case a.Max(of):
-            return f"max({print_expression(of, target)})"
-        case a.Collect(of):
-            value = print_expression(of, target)
-            return (
-                f"list({value}) FILTER (WHERE {value} IS NOT NULL)"
-                if target.dialect == DUCKDB
-                else f"collect_list({value})"
-            )
-        case a.AddTallies() | a.SumButLargest():
-            raise PlumeBug(f"{type(aggregate).__name__} takes a whole step, not an aggregate")
 
 
 @singledispatch
@@ -98,7 +75,7 @@ def _(expression: e.Square, target: Target) -> str:
 
 
 def _summable(expression: e.Expression, target: Target) -> str:
-    return "BIGINT" if sum_fits(a.Sum(expression)) else target.dialect.summable_type
+    return "BIGINT" if sum_fits(Sum(expression)) else target.dialect.summable_type
 
 
 @print_expression.register
@@ -295,6 +272,6 @@ def _(expression: e.SecretOrder, target: Target) -> str:
     text_type = target.dialect.text_type
     *measured, last = [f"CAST({print_expression(column, target)} AS {text_type})" for column in expression.of]
     encoded = "".join(f"CAST(length({text}) AS {text_type}), ':', {text}, " for text in measured) + last
-    digits = f"left(md5(concat({constant(target.salt, target.dialect)}, {encoded})), {ORDER_DIGITS})"
+    digits = f"left(md5(concat({constant(target.salt, target.dialect)}, {encoded})), {_ORDER_DIGITS})"
     # DuckDB sorts and packs numbers sooner than texts, and as many hexadecimal digits order alike.
     return f"CAST('0x' || {digits} AS BIGINT)" if target.dialect == DUCKDB else digits

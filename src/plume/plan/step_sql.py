@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.errors import PlumeBug
+from plume.plan.aggregate_sql import print_aggregate
 from plume.plan.analysis import shuffled_by
 from plume.plan.dialect import DUCKDB, SPARK, Dialect, Target, identifier
-from plume.plan.expression_sql import WHOLE, print_aggregate, print_expression
+from plume.plan.expression_sql import WHOLE, print_expression
 from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal
 from plume.plan.magnitude import fits, magnitude
 from plume.plan.nodes import (

@@ -6,9 +6,9 @@ DuckDB adds each tally by itself, which is less work, and joins what it found.
 
 from typing import TypeGuard
 
+from plume.plan.aggregate_sql import print_aggregate
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.dialect import DUCKDB, Target, identifier
-from plume.plan.expression_sql import print_aggregate
 from plume.plan.expressions import Column
 from plume.plan.nodes import Combine, Node
 

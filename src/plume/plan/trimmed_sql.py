@@ -7,9 +7,10 @@ together once.
 from typing import TypeGuard
 
 from plume.errors import PlumeBug
+from plume.plan.aggregate_sql import print_aggregate
 from plume.plan.aggregates import Aggregate, Sum, SumButLargest
 from plume.plan.dialect import DUCKDB, Target, identifier
-from plume.plan.expression_sql import print_aggregate, print_expression
+from plume.plan.expression_sql import print_expression
 from plume.plan.expressions import Column
 from plume.plan.nodes import Combine, Node
 
