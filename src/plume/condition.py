@@ -10,7 +10,6 @@ from datetime import date, datetime
 from typing import Any
 
 from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
 
 from plume.errors import ConditionError
 from plume.plan.expressions import (
@@ -58,12 +57,15 @@ def parse_condition(text: str) -> Expression:
     """
     if not isinstance(text, str):
         raise ConditionError(f"where is {text!r}; it must be text: {_ALLOWED}.")
+    tree: Any = None
     condition: Expression | None = None
-    with suppress(SqlglotError, RecursionError, UnicodeEncodeError):
+    with suppress(Exception):  # sqlglot also fails with errors of Python's own on texts that are not SQL
         text.encode()
         tree = parse_one(text, dialect="duckdb", into=exp.Condition)
-        _refuse_unknown_parts(tree)
-        condition = _condition(tree)
+    with suppress(RecursionError):
+        if tree is not None:
+            _refuse_unknown_parts(tree)
+            condition = _condition(tree)
     if condition is None or _depth(condition) > _DEEPEST:
         raise ConditionError(f"where = {_shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
     return condition

@@ -102,7 +102,7 @@ def ask(
     dialect = getattr(engine, "dialect", None)
     if not isinstance(dialect, Dialect):
         raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
-    known = Tables(Text(text), dialect, tables or {}, public_tables or {})
+    known = Tables(Text(text, dialect.name), dialect, tables or {}, public_tables or {})
     statement = read_statement(text, dialect.name, known.find)
     listed = statement.public_keys
     query = statement.query(_fetch(listed, statement, known, engine) if listed is not None else None)

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from plume.plan.dialect import DUCKDB, Dialect, identifier
 from plume.statement.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
+from plume.statement.scalar_sql import scalar_sql
 from plume.statement.text import Tree
 
 _EXACT_SUM = "DECIMAL(28, 9)"
@@ -30,7 +31,7 @@ def total(tree: Tree, dialect: Dialect) -> str:
 
     DuckDB has TRY for this. Spark analyses relations with ANSI mode off, where nothing on the list of `scalars` fails.
     """
-    printed = str(tree.sql(dialect=dialect.name, identify=True))
+    printed = scalar_sql(tree, dialect)
     return f"TRY({printed})" if dialect == DUCKDB and not isinstance(tree, _PLAIN) else printed
 
 
@@ -72,7 +73,7 @@ def _print_source(source: Source, dialect: Dialect) -> str:
 
 def _print_condition(tree: Tree, dialect: Dialect) -> str:
     """Print the equality of two columns as it is, by which engines join; it was checked that their types can be compared."""
-    return str(tree.sql(dialect=dialect.name, identify=True)) if is_equality(tree) else total(tree, dialect)
+    return scalar_sql(tree, dialect) if is_equality(tree) else total(tree, dialect)
 
 
 def is_equality(tree: Tree) -> bool:

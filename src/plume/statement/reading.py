@@ -12,7 +12,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, SqlglotError
+from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import StatementError
@@ -53,7 +53,7 @@ def read(text: str, dialect: str) -> Parsed:
     """Parse a statement in the dialect of an engine."""
     if not isinstance(text, str) or not text.strip():
         raise StatementError("the statement is empty; write " + _FORM, line=1, column=1)
-    source = Text(text)
+    source = Text(text, dialect)
     if len(text) > _LONGEST:
         raise source.refusal(0, f"the statement is longer than {_LONGEST:,} characters.")
     tokens = _tokens(source, dialect)
@@ -84,7 +84,9 @@ def _dialect(name: str) -> Any:
 
 def _tokens(source: Text, dialect: str) -> list[Any]:
     tokens: list[Any] | None = None
-    with suppress(SqlglotError, RecursionError, UnicodeEncodeError):
+    if "\0" in source.text:
+        raise source.refusal(source.text.index("\0"), "a statement cannot hold the character with the number 0.")
+    with suppress(Exception):
         source.text.encode()
         tokens = _dialect(dialect).tokenize(source.text)
     if tokens is None:
@@ -157,8 +159,10 @@ def _parse(source: Text, tokens: list[Any], dialect: str) -> Tree:
         trees = _dialect(dialect).parser().parse(tokens, source.text)
     except ParseError as error:
         sentence, start = _told(source, error)
-    except (SqlglotError, RecursionError):
+    except RecursionError:
         pass
+    except Exception:  # noqa: BLE001 - sqlglot also fails with errors of Python's own on texts that are not SQL
+        sentence = "this cannot be read as SQL."
     if len(trees) != 1 or trees[0] is None:
         raise source.refusal(start, sentence)
     return trees[0]

@@ -12,34 +12,15 @@ from sqlglot import exp
 
 from plume.errors import StatementError
 from plume.plan.types import Kind
+from plume.statement.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
 from plume.statement.reading import CALLS
 from plume.statement.text import Text, Tree
-
-Types = exp.DataType.Type
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 _NUMERIC = (*_ARITHMETIC, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp)
 _OF_TIME = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
-_ROW_LOCAL = frozenset(
-    {
-        *_COMPARISONS,
-        *_NUMERIC,
-        *_OF_TIME,
-        *(exp.And, exp.Or, exp.Not, exp.Is, exp.Paren, exp.Like, exp.ILike),
-        *(exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Greatest, exp.Least),
-        *(exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Length, exp.StartsWith),
-        *(exp.Literal, exp.Boolean, exp.Null, exp.Var),
-    }
-)
-_TYPES = {
-    **dict.fromkeys((Types.TINYINT, Types.SMALLINT, Types.INT, Types.BIGINT), Kind.INTEGER),
-    **dict.fromkeys((Types.FLOAT, Types.DOUBLE), Kind.FLOAT),
-    Types.DECIMAL: Kind.DECIMAL,
-    Types.BOOLEAN: Kind.BOOLEAN,
-    Types.DATE: Kind.DATE,
-    **dict.fromkeys((Types.TIMESTAMP, Types.TIMESTAMPNTZ), Kind.TIMESTAMP),
-}
+_DEEPEST = 150
 _VOLATILE = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser)
 _KNOWN = (
     "known are arithmetic, comparisons, AND, OR, NOT, IS NULL, IN, BETWEEN, LIKE, CASE, IF, COALESCE, NULLIF, GREATEST, LEAST, CAST, "
@@ -52,9 +33,11 @@ OnPart = Callable[[Tree], Tree]
 def rewrite(text: Text, tree: Tree, *, column: OnPart, call: OnPart) -> Tree:
     """Check an expression and make it total; columns, and calls over many rows, are replaced by what the caller makes of them.
 
-    Guarantee: what comes back is a deterministic function of the columns in it. What fails on a row is NULL there: casts here, the
-    rest where the expression is printed.
+    Guarantee: what comes back is a deterministic function of the columns in it, built anew from forms, units and types on closed lists.
+    What fails on a row is NULL there: casts here, the rest where the expression is printed.
     """
+    if _depth(tree) > _DEEPEST:
+        raise text.refusal(tree, f"this is nested more than {_DEEPEST} levels deep.")
 
     def rewritten(part: Tree) -> Tree:
         if isinstance(part, exp.Column):
@@ -64,20 +47,30 @@ def rewrite(text: Text, tree: Tree, *, column: OnPart, call: OnPart) -> Tree:
         if isinstance(part, exp.Cast):
             return _cast(text, part, rewritten)
         _refuse_unknown(text, part)
-        return _safe(_mapped(part, rewritten))
+        return _safe(_mapped(text, part, rewritten))
 
     return rewritten(tree)
 
 
+def _depth(tree: Tree) -> int:
+    """Count the levels of a tree without descending into it by recursion, which its depth could exhaust."""
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [part for above in level for part in above.iter_expressions()]
+    return depth
+
+
 def _refuse_unknown(text: Text, part: Tree) -> None:
     """Refuse a part that is not on the list, or not in the form in which it is known to be total."""
-    stray = isinstance(part, exp.Var) and not isinstance(part.parent, _OF_TIME)
-    if type(part) not in _ROW_LOCAL or stray or (isinstance(part, exp.In) and not part.expressions):
+    if type(part) not in PARTS or (isinstance(part, exp.In) and not part.expressions):
         raise _refusal(text, part)
+    refuse_notes(text, part)
+    if isinstance(part, exp.Literal) and not part.is_string and not NUMBER.fullmatch(str(part.this)):
+        raise text.refusal(part, "this number cannot be read; write digits, as in 1.5 or 1e6.")
     if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
         raise text.refusal(part, "the pattern of LIKE must be a constant.")
-    if isinstance(part, exp.Round) and not _is_whole(part.args.get("decimals")):
-        raise text.refusal(part, "the places of ROUND must be a whole number.")
+    if isinstance(part, exp.Round | exp.Floor | exp.Ceil) and not _is_whole(part.args.get("decimals")):
+        raise text.refusal(part, f"the places of {part.key.upper()} must be a whole number.")
 
 
 def is_call(tree: Tree) -> bool:
@@ -109,7 +102,7 @@ def _kind(tree: Tree) -> Kind | None:
         case exp.Boolean():
             return Kind.BOOLEAN
         case exp.Cast():
-            return _TYPES.get(tree.to.this)
+            return KINDS.get(tree.to.this)
         case _:
             return None
 
@@ -121,15 +114,23 @@ def _is_whole(tree: Tree | None) -> bool:
     )
 
 
-def _mapped(tree: Tree, rewritten: OnPart) -> Tree:
-    """Rebuild a node from rewritten parts."""
+def _mapped(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
+    """Build a node anew from rewritten parts and known notes, without comments or anything else that the parser left in it."""
 
     def part(value: Any) -> Any:
-        if isinstance(value, list):
-            return [part(item) for item in value]
-        return rewritten(value) if isinstance(value, exp.Expression) else value
+        return [rewritten(item) for item in value] if isinstance(value, list) else rewritten(value)
 
-    return type(tree)(**{name: part(value) for name, value in tree.args.items()})
+    given = {name: tree.args.get(name) for name in PARTS[type(tree)]}
+    parts = {name: part(value) for name, value in given.items() if value is not None and value != []}
+    notes = {name: tree.args[name] for name in NOTES.get(type(tree), {}) if name in tree.args}
+    match tree:
+        case exp.Literal():
+            notes = {"this": str(tree.this), "is_string": tree.is_string}
+        case exp.Extract():
+            notes = {"this": read_unit(text, tree, tree.this)}
+        case exp.TimestampTrunc() | exp.DateTrunc():
+            notes = {"unit": read_unit(text, tree, tree.args["unit"])}
+    return type(tree)(**parts, **notes)
 
 
 def _safe(tree: Tree) -> Tree:
@@ -154,16 +155,19 @@ def _double(tree: Tree) -> Tree:
 
 def _cast(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
     """Make a cast give NULL where it fails."""
-    kind = _TYPES.get(tree.to.this)
+    kind = KINDS.get(tree.to.this)
     if kind is None:
         raise text.refusal(
             tree,
             f"there is no CAST to {tree.to.sql()} here; integers, DOUBLE, DECIMAL, BOOLEAN, DATE and TIMESTAMP are known. "
             "Text of equal numbers can differ, and with it keys.",
         )
+    for name, value in tree.args.items():
+        if value and name not in ("this", "to", "safe"):
+            raise text.refusal(tree, f"{name.upper()} is not supported in CAST.")
     if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in (Kind.DATE, Kind.TIMESTAMP):
         _refuse_bad_moment(text, tree, kind)
-    return exp.TryCast(this=rewritten(tree.this), to=tree.to.copy())
+    return exp.TryCast(this=rewritten(tree.this), to=read_type(text, tree))
 
 
 def _refuse_bad_moment(text: Text, tree: Tree, kind: Kind) -> None:

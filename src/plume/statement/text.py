@@ -16,6 +16,8 @@ class Text:
     """A statement as it was written; trees parsed from it know at which character they stand."""
 
     text: str
+    language: str
+    """The name of the dialect that it is written in."""
 
     def refusal(self, where: Tree | int, sentence: str) -> StatementError:
         """Say why the statement is refused, and at which part of it."""

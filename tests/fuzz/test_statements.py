@@ -1,0 +1,112 @@
+"""Nothing that a caller writes is printed outside of quotes: every form of expression, a marker in every slot, on both dialects."""
+
+from random import Random
+
+import pytest
+
+import plume
+from fuzz.statements import EXPRESSIONS, HEAD, MARKER, PUBLIC, TABLES, every_slot, plain, printed_raw, unquoted
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Engine
+from plume.engines.spark import Spark
+from plume.errors import StatementError
+from plume.statement.answering import ask
+
+ENGINES: dict[str, Engine] = {"duckdb": DuckDB(threads=1), "spark": Spark()}
+UNITS = ("YEAR FROM d)) + (SELECT MAX(f) FROM given_1) + (EXTRACT(YEAR", "year FROM d) + (SELECT 1", "x y", "")
+SIZES = ("18, 2)) + (SELECT MAX(f) FROM given_1) + CAST(0 AS DECIMAL(18, 2", "18", "")
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_no_marker_is_printed_outside_of_quotes(dialect: str) -> None:
+    found = [
+        (case.text, raw)
+        for case in every_slot(dialect, Random(1))
+        if (raw := printed_raw(case, ENGINES[dialect])) is not None
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_half_of_the_expressions_are_accepted_as_they_are(dialect: str) -> None:
+    """Otherwise the fuzzer would try refusals only."""
+    accepted = [expression for expression in map(plain, EXPRESSIONS) if _is_accepted(expression, dialect)]
+    assert len(accepted) > len(EXPRESSIONS) / 2
+
+
+@pytest.mark.parametrize("quote", ['"', "`", "'"])
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("form", ["EXTRACT({} FROM d)", "DATE_TRUNC({}, d)"])
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_unit_that_is_not_on_the_list_is_refused(form: str, unit: str, quote: str, dialect: str) -> None:
+    with pytest.raises(StatementError):
+        _ask(form.format(f"{quote}{unit}{quote}"), dialect)
+
+
+@pytest.mark.parametrize("quote", ['"', "`", "'"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    "form", ["CAST(f AS DECIMAL({}))", "CAST(f AS DECIMAL(18, {}))", "f :: DECIMAL({})", "CAST(f AS INT({}))"]
+)
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_parameter_of_a_type_that_is_quoted_is_refused(form: str, size: str, quote: str, dialect: str) -> None:
+    with pytest.raises(StatementError):
+        _ask(form.format(f"{quote}{size}{quote}"), dialect)
+
+
+@pytest.mark.parametrize("size", ["0", "39", "18, 19", "4, 2, 1", "-1", "1.5", "1e1", "9" * 30])
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_decimal_that_no_engine_has_is_refused(size: str, dialect: str) -> None:
+    with pytest.raises(StatementError):
+        _ask(f"CAST(f AS DECIMAL({size}))", dialect)
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_comments_are_not_printed(dialect: str) -> None:
+    printed = _ask(
+        "/* one */ CAST(f /* two */ AS /* three */ INT /* four */) -- five\n + /*+ six */ EXTRACT(/* seven */ YEAR FROM d)",
+        dialect,
+    )
+    assert "*" not in unquoted(printed, dialect).replace("SELECT *", "")
+    assert "--" not in printed
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_statement_with_a_null_character_is_refused(dialect: str) -> None:
+    with pytest.raises(StatementError, match="the character with the number 0"):
+        _ask("LOWER('a\0b')", dialect)
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_an_expression_nested_too_deeply_is_refused_with_a_sentence(dialect: str) -> None:
+    with pytest.raises(StatementError, match="150 levels deep"):
+        _ask(" + ".join(["f"] * 2_000), dialect)
+
+
+@pytest.mark.parametrize(
+    "note",
+    ["f BETWEEN SYMMETRIC 2 AND 1", "FLOOR(d TO DAY)", "CAST(t AS DATE FORMAT 'YYYY')", "CAST(d AS TIMESTAMP(3))"],
+)
+def test_what_the_parser_notes_and_nobody_reads_is_refused(note: str) -> None:
+    with pytest.raises(StatementError):
+        _ask(note, "duckdb")
+
+
+def test_a_salary_does_not_leave_as_a_key() -> None:
+    """The injection of version 0.1.0: the unit of EXTRACT is a quoted name that closes the bracket and asks for more."""
+    unit = f"YEAR FROM DATE '2020-01-01')) - 4040 + (SELECT MAX({MARKER}) FROM GIVEN_1) + TRY(EXTRACT(YEAR"
+    with pytest.raises(StatementError, match="the unit of EXTRACT must be one of SECOND, MINUTE, HOUR, DAY"):
+        plume.sql(f'{HEAD} EXTRACT("{unit}" FROM d) AS k, COUNT(DISTINCT u) AS n FROM rows GROUP BY 1', tables=TABLES)
+
+
+def _ask(expression: str, dialect: str) -> str:
+    text = f"{HEAD} COUNT(*, contribution_bounds_per_group => (0, 3)) FROM (SELECT u, {expression} AS x FROM rows) WHERE x IS NULL"
+    return str(ask(text, engine=ENGINES[dialect], tables=TABLES, public_tables=PUBLIC).data.select)
+
+
+def _is_accepted(expression: str, dialect: str) -> bool:
+    try:
+        _ask(expression, dialect)
+    except StatementError:
+        return False
+    return True
