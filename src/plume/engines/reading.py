@@ -82,7 +82,11 @@ def _columns_in_paths(files: Files) -> set[str]:
 
 
 def _selecting_csv(files: Files, kinds: Kinds) -> str:
-    """Read CSV files by what their first line says; rows with too few fields or a broken quote are dropped."""
+    """Read CSV files by what their first line says; rows with too few fields or a broken quote are dropped.
+
+    Not in parallel: DuckDB then cuts a file into pieces and guesses where a record begins, and a text with line ends in one user's record
+    can become records of many others.
+    """
     headers = {_header(path, files, kinds) for path in files.paths}
     if len(headers) > 1:
         raise InputError(f"the {len(files.paths)} files differ in their first lines, which must name the same columns.")
@@ -98,7 +102,7 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     wanted = list(kinds) if set(kinds) <= set(names) else columns
     return (
         f"SELECT {_casting(wanted, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(columns)}, header=true, "
-        f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true)"
+        f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, parallel=false)"
     )
 
 
