@@ -28,10 +28,15 @@ from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, iden
 from plume.plan.expressions import Value
 from plume.plan.types import Kind
 
-# Grouping many rows takes a third less time in pieces that fit a cache than in all of memory; small files want smaller pieces than
-# large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Measured in
-# docs/performance.md; it changes time only.
-_OPERATOR_MEMORY_FOR_SMALL_FILES, _OPERATOR_MEMORY, _OPERATOR_MEMORY_FOR_LARGE_FILES = "64MB", "256MB", "1GB"
+# Grouping many rows takes a third less time in pieces that fit a cache than in all of memory. Small files want smaller pieces than
+# large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Each thread works
+# on a piece of its own. Measured in docs/performance.md; it changes time only.
+_MB = 10**6
+_MEMORY_PER_THREAD_FOR_SMALL_FILES, _MEMORY_PER_THREAD, _MEMORY_PER_THREAD_FOR_LARGE_FILES = (
+    32 * _MB,
+    256 * _MB,
+    512 * _MB,
+)
 _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
 # Of the memory for large files so much is held until the session closes, where it would be given back and asked for block by block.
 _HELD_MEMORY = "80%"
@@ -96,22 +101,32 @@ class DuckDB:
         if self.threads is not None:
             settings["threads"] = self.threads
         for name, value in settings.items():
-            _set(connection, name, constant(value, DUCKDB))
+            # A notebook without ipywidgets refuses to set a progress bar, even to what it is.
+            if _setting(connection, name) != value:
+                _set(connection, name, constant(value, DUCKDB))
 
 
 def _divide_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
     """Choose by the size of the files; that of tables in memory is not known, and 0 here."""
-    _set(connection, "operator_memory_limit", constant(_operator_memory(size), DUCKDB))
+    quarter = _bytes(_setting(connection, "memory_limit")) // 4
+    wanted = min(_setting(connection, "threads") * _memory_per_thread(size), quarter)
+    _set(connection, "operator_memory_limit", constant(f"{max(wanted // _MB, 1)}MB", DUCKDB))
     if size >= _LARGE_FILES_BYTES:
         # DuckDB refuses to hold more than the machine has, and a limit may be more.
         with suppress(SettingError):
             _set(connection, "block_allocator_memory", constant(_HELD_MEMORY, DUCKDB))
 
 
-def _operator_memory(size: int) -> str:
+def _memory_per_thread(size: int) -> int:
     if size >= _LARGE_FILES_BYTES:
-        return _OPERATOR_MEMORY_FOR_LARGE_FILES
-    return _OPERATOR_MEMORY_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _OPERATOR_MEMORY
+        return _MEMORY_PER_THREAD_FOR_LARGE_FILES
+    return _MEMORY_PER_THREAD_FOR_SMALL_FILES if 0 < size < _SMALL_FILES_BYTES else _MEMORY_PER_THREAD
+
+
+def _bytes(shown: str) -> int:
+    """Read a size as DuckDB shows it, such as 18.8 GiB."""
+    number, unit = shown.split()
+    return int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit))
 
 
 def _dialect(tables: Mapping[str, Table], paths: list[Path]) -> Dialect:
@@ -137,6 +152,14 @@ def _set(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
         refused = True
     if refused:
         raise _refusal(name, value, "another version of DuckDB might")
+
+
+def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
+    """Read a setting as it is."""
+    with suppress(duckdb.Error):
+        [(value,)] = connection.execute("SELECT current_setting(?)", [name]).fetchall()
+        return value
+    return None
 
 
 def _refusal(name: str, value: str, right: str) -> SettingError:

@@ -102,7 +102,8 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     wanted = list(kinds) if set(kinds) <= set(names) else columns
     return (
         f"SELECT {_casting(wanted, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(columns)}, header=true, "
-        f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, parallel=false)"
+        f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, "
+        "parallel=false)"
     )
 
 

@@ -1,0 +1,39 @@
+"""A notebook runs in a kernel as JupyterLab brings it, without ipywidgets."""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import nbformat
+
+RUN = """
+query = plume.Query(
+    user="user_id",
+    keys="recipe",
+    measures=[plume.users()],
+    max_keys_per_user=6,
+    budget=plume.Budget(epsilon=1.1, delta=1e-6),
+)
+release = plume.run(query, recipe_searches(2_000, seed=1))
+"""
+CELLS = ("import plume\nfrom plume.synthetic import recipe_searches", RUN, "release", "plume.explain(query)")
+
+
+def test_there_is_no_ipywidgets_here() -> None:
+    assert find_spec("ipywidgets") is None
+
+
+def test_a_notebook_runs_and_shows_a_release(tmp_path: Path) -> None:
+    path = tmp_path / "notebook.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]), path)
+    # The kernel of this environment, whatever others are installed for the user.
+    environment = os.environ | {"JUPYTER_DATA_DIR": str(tmp_path), "JUPYTER_PREFER_ENV_PATH": "1"}
+    command = [sys.executable, "-m", "jupyter", "execute", "--inplace", str(path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    assert done.returncode == 0, done.stderr
+    cells = nbformat.read(path, as_version=4).cells
+    shown = ["".join(output.get("data", {}).get("text/html", "") for output in cell.outputs) for cell in cells]
+    assert "differential privacy" in shown[2]
+    assert "differential privacy" in shown[3]
