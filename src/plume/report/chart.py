@@ -69,7 +69,7 @@ NARROW = Layout("narrow", 262, 6, 42, {"align": "left", "dy": -10, "limit": 270}
 def refuse_without_charts() -> None:
     """Raise UsageError if nothing can be drawn here; to be asked before a budget is spent."""
     if find_spec("vl_convert") is None:
-        raise UsageError("a report needs vl-convert to draw its charts; pip install 'plume-dp[report]'.")
+        raise UsageError("a report needs vl-convert to draw its charts; run pip install vl-convert-python.")
 
 
 def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:

@@ -108,7 +108,7 @@ class Expectation:
         return json.dumps(self.record(), indent=2)
 
     def report(self, path: str | Path) -> None:
-        """Write a page of curves, in one file that needs nothing else. Needs `plume-dp[report]`."""
+        """Write a page of curves, in one file that needs nothing else. Needs the extra `report`."""
         from plume.tuning.curves import draw_expectation  # noqa: PLC0415 - slow to import, and an extra
 
         page = draw_expectation(self).encode()

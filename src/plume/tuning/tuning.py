@@ -101,7 +101,7 @@ class NotPrivateTuning:
         return target
 
     def report(self, path: str | Path) -> Path:
-        """Write a page of curves, which says NOT PRIVATE as its file's name does; needs `plume-dp[report]`."""
+        """Write a page of curves, which says NOT PRIVATE as its file's name does; needs the extra `report`."""
         from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
 
         target, page = marked(Path(path)), draw_tuning(self).encode()

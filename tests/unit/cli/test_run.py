@@ -82,7 +82,7 @@ def test_a_report_that_cannot_be_drawn_is_refused_before_anything_runs(
     monkeypatch.setattr("plume.report.chart.find_spec", lambda _: None)
     result = run("--report", tmp_path / "popular.html")
     assert result.exit_code == 2
-    assert "pip install 'plume-dp[report]'" in result.stderr
+    assert "run pip install vl-convert-python" in result.stderr
 
 
 def test_the_record_says_what_was_asked_and_spent(run: Invoke, tmp_path: Path) -> None:
