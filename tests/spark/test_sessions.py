@@ -80,7 +80,7 @@ def test_a_function_of_the_callers_does_not_take_the_place_of_sparks_own(caller:
 
 
 def test_a_run_is_not_where_the_caller_is_in_the_catalogue(caller: Any, tmp_path: Path) -> None:
-    caller.sql(f"CREATE DATABASE elsewhere LOCATION '{tmp_path}'")
+    caller.sql(f"CREATE DATABASE IF NOT EXISTS elsewhere LOCATION '{tmp_path}'")
     caller.catalog.setCurrentDatabase("elsewhere")
     with Spark(caller).open({}) as run:
         assert run._session.catalog.currentDatabase() == "default"
@@ -99,6 +99,15 @@ def test_a_runs_settings_do_not_hold_in_the_callers_session(caller: Any) -> None
     with Spark(caller).open({}) as run:
         assert run._session.conf.get("spark.sql.ansi.enabled") == "true"
         assert dict(caller.conf.getAll) == before
+
+
+def test_a_session_that_was_given_up_is_not_closed_again(caller: Any) -> None:
+    """In PySpark 4.1, closing waits for threads that all sessions share, and Python may collect a session in one of them."""
+    with Spark(caller).open({}) as run:
+        pass
+    run._session.client._closed = False
+    run._session.__del__()
+    assert not run._session.client.is_closed
 
 
 def test_a_spark_that_lacks_a_setting_that_runs_rely_on_is_refused(session: Any) -> None:

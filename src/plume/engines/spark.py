@@ -276,6 +276,9 @@ def _leave(session: Any) -> None:
     if not hasattr(session, "_jvm"):  # classic sessions have nothing to give up
         session.client.release_session()
         session.client.close()
+        # Python closes it once more when it collects the session. In PySpark 4.1 this waits for threads that all sessions share,
+        # and for ever if Python happens to collect it in one of them.
+        session.client.close = lambda: None
 
 
 def _typed(column: str, types: Schema) -> str:
