@@ -7,11 +7,12 @@ WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-slow bench paper paper-full peers clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-pyspark test-slow bench paper paper-full peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
 	@echo "make test    checks and all tests but the slow ones"
+	@echo "make test-pyspark  tests of Spark on an older PySpark (VERSION=4.1)"
 	@echo "make check   format, lint, types, contracts"
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
@@ -59,6 +60,20 @@ test: check browser
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
 test-spark test-spark-connect: setup
 	$(VENV)/bin/pytest -m "not slow" --engines $(@:test-%=%)
+
+# Spark as it was: each version of PySpark in an environment of its own. PySpark 4.1 leaves sockets for Python to close, which is no fault of ours.
+VERSION ?= 4.1
+PYSPARK := build/pyspark-$(VERSION)
+PYSPARK_TESTS := $(addprefix tests/,$(addsuffix .py,spark/test_sessions spark/test_inputs spark/test_lookups engines/test_everywhere engines/test_sql))
+
+$(PYSPARK)/ready: pyproject.toml
+	$(PYTHON) -m venv $(PYSPARK)
+	$(PYSPARK)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' 'pyspark[connect]==$(VERSION).*'
+	touch $@
+
+test-pyspark: $(PYSPARK)/ready
+	$(PYSPARK)/bin/pytest -m "not slow" -W "ignore:unclosed <socket:ResourceWarning" --engines spark $(PYSPARK_TESTS)
+	$(PYSPARK)/bin/pytest -m "not slow" --engines spark-connect $(PYSPARK_TESTS)
 
 test-slow: setup
 	$(VENV)/bin/pytest -m slow

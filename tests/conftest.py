@@ -12,8 +12,12 @@ from plume.engines.engine import Engine
 from sparks import start
 
 # The fixtures that a test on each engine may use; what needs none of them runs beside DuckDB.
-FIXTURES = {"duckdb": {"engine"}, "spark": {"engine", "session", "classic"}, "spark-connect": {"engine", "session"}}
-OF_SPARK = {"session", "classic"}
+FIXTURES = {
+    "duckdb": {"engine"},
+    "spark": {"engine", "session", "classic"},
+    "spark-connect": {"engine", "session", "connect"},
+}
+OF_SPARK = {"session", "classic", "connect"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,6 +52,12 @@ def session(request: pytest.FixtureRequest) -> Iterator[object]:
 @pytest.fixture(scope="session")
 def classic(session: object) -> object:
     """The same, for tests that look inside of Spark, which Connect does not show."""
+    return session
+
+
+@pytest.fixture(scope="session")
+def connect(session: object) -> object:
+    """The same, for tests of what Spark Connect alone does."""
     return session
 
 

@@ -3,11 +3,13 @@
 Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -31,6 +33,11 @@ from plume.plan.types import Schema
 
 _ANSI = "spark.sql.ansi.enabled"
 _DYNAMIC = "spark.dynamicAllocation.enabled"
+# A task that is run again must give the rows it gave before, or all that read it are run again too.
+_CHECKS = (
+    "spark.sql.shuffle.orderIndependentChecksum.enabled",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
+)
 # What a run needs, in a session of its own: the caller's stays as it is.
 _SETTINGS = {
     # Overflow and casts must never pass in silence.
@@ -50,9 +57,7 @@ _SETTINGS = {
     # Kept steps are as many pieces as their size asks for. Else they are 200 however small, each of which writes 200 files when shuffled.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-    # A task that is run again must give the rows it gave before, or all that read it are run again too.
-    "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
-    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "true",
+    **dict.fromkeys(_CHECKS, "true"),
 }
 AUTO = "auto"
 
@@ -224,7 +229,8 @@ class SparkRun:
 
 def _own_session(caller: Any) -> Any:
     """Open a session with the caller's settings and ours, in which no view of the caller's can be overwritten."""
-    session = caller.newSession()
+    _refuse_unknown(caller, _CHECKS)
+    session = _empty_session(caller)
     for name, value in caller.conf.getAll.items():
         if name.startswith("spark.sql.") and name not in _SETTINGS:
             with suppress(Exception):  # some can be set at the start of Spark only
@@ -232,6 +238,30 @@ def _own_session(caller: Any) -> Any:
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
     return session
+
+
+def _refuse_unknown(session: Any, names: Iterable[str]) -> None:
+    """Refuse a Spark that lacks settings a run relies on: it would take them without a word and not act on them."""
+    for name in names:
+        if not session.conf.isModifiable(name):
+            raise SettingError(
+                f"Spark does not know the setting {name}, which Plume relies on; use Spark 4.1 or newer, on a remote server too."
+            )
+
+
+def _empty_session(caller: Any) -> Any:
+    """Open a session that holds no view, function or setting of the caller's.
+
+    PySpark before 4.3 has no `newSession` on Spark Connect; there it is opened over a copy of the connection. Not by `cloneSession`:
+    it brings the caller's functions along, and on Spark 4.1 one called sha2 takes the place of Spark's own and cannot be dropped.
+    """
+    if hasattr(caller, "newSession"):
+        return caller.newSession()
+    client = caller.client
+    connection = deepcopy(client._builder)  # noqa: SLF001 - a session does not show its connection otherwise
+    # A connection may name its session; the copy must not lead back into the caller's.
+    connection.set("session_id", str(UUID(salt(SystemEntropy()))))
+    return type(caller)(connection, client._user_id)  # noqa: SLF001 - the same
 
 
 def _tasks(caller: Any) -> int | None:
@@ -246,6 +276,9 @@ def _leave(session: Any) -> None:
     if not hasattr(session, "_jvm"):  # classic sessions have nothing to give up
         session.client.release_session()
         session.client.close()
+        # Python closes it once more when it collects the session. In PySpark 4.1 this waits for threads that all sessions share,
+        # and for ever if Python happens to collect it in one of them.
+        session.client.close = lambda: None
 
 
 def _typed(column: str, types: Schema) -> str:

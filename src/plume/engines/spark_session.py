@@ -13,6 +13,8 @@ from plume.errors import SettingError
 
 # A Spark that Plume started has nobody else to talk to, and its log quotes data.
 _SETTINGS = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
+# A server that Plume started is for this machine alone, on any port that is free.
+_LOCAL_SERVER = {"spark.connect.grpc.binding.address": "localhost", "spark.connect.grpc.binding.port": "0"}
 
 
 def active_session() -> Any:
@@ -23,10 +25,12 @@ def active_session() -> Any:
 def start_session(
     *, master: str | None = None, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> Any:
-    """Start Spark on a master, such as `local[2]`, or connect to a server, such as `sc://host:15002`."""
+    """Start Spark on a master, such as `local[2]`, or connect to a server, such as `sc://host:15002`.
+
+    With a remote of `local[2]` the server is started too, in this process and on any port that is free.
+    """
     if master is not None and remote is not None:
         raise SettingError("a master and a remote server were both given; Spark runs on one of them.")
-    builder = SparkSession.builder.appName("plume").config(map={**_SETTINGS, **(settings or {})})
     if remote is None or remote.startswith("local"):
         if home := find_java():
             os.environ["JAVA_HOME"] = home
@@ -36,11 +40,41 @@ def start_session(
     try:
         # A server does not take all settings that a new Spark takes, and says so for each; what it takes is what counts.
         with warnings.catch_warnings(action="ignore"):
-            wanted = builder.master(master or "local[*]") if remote is None else builder.remote(remote)
-            started = wanted.getOrCreate()
+            started = _start({"spark.app.name": "plume", **_SETTINGS, **(settings or {})}, master, remote)
     except Exception:  # noqa: BLE001 - Spark's own words may hold what the settings held, such as passwords
         failed = True
     if failed:
         where = f"master {master!r}" if remote is None else "that remote server"
         raise SettingError(f"Spark did not start on {where}; is it there, and are the settings right?")
     return started
+
+
+def _start(settings: dict[str, Any], master: str | None, remote: str | None) -> Any:
+    if remote is None:
+        return SparkSession.builder.config(map=settings).master(master or "local[*]").getOrCreate()
+    if remote.startswith("local") and not _is_running():
+        return _start_server(settings, remote)
+    return SparkSession.builder.config(map=settings).remote(remote).getOrCreate()
+
+
+def _is_running() -> bool:
+    """Say if this process runs Spark already."""
+    from pyspark import SparkContext  # noqa: PLC0415 - a PySpark that only connects has none
+
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - PySpark asks itself the same way
+
+
+def _start_server(settings: dict[str, Any], master: str) -> Any:
+    """Start a Spark Connect server in this process, and connect to it.
+
+    Left to itself, PySpark always connects to port 15002, where somebody else's server may be.
+    """
+    from pyspark import SparkContext  # noqa: PLC0415 - a PySpark that only connects has none
+    from pyspark.sql.connect.session import SparkSession as Remote  # noqa: PLC0415 - it needs packages of its own
+
+    options = {**_LOCAL_SERVER, **settings}
+    os.environ["SPARK_LOCAL_REMOTE"] = "1"  # the mark by which stopping the session stops the server
+    Remote._start_connect_server(master, options)  # noqa: SLF001 - leaves those settings in options that a session takes
+    service = getattr(SparkContext._jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")  # noqa: SLF001
+    port = getattr(service, "MODULE$").localPort()
+    return SparkSession.builder.config(map=options).remote(f"sc://localhost:{port}").create()
