@@ -5,7 +5,7 @@ import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
 from plume.cli.main import main
 from plume.errors import BudgetExceeded, EngineError
@@ -124,3 +124,20 @@ def test_the_pipelines_on_offer_are_those_there_are(command: str) -> None:
     (option,) = [option for option in main.commands[command].params if option.name == "pipeline"]
     assert isinstance(option.type, click.Choice)
     assert tuple(option.type.choices) == tuple(PIPELINES)
+
+
+@pytest.mark.parametrize(
+    ("command", "example"),
+    [
+        ("run", "  plume run searches.parquet --user user_id --key recipe \\\n    --measure 'count(3)'"),
+        ("sql", "    max_groups_contributed = 64, privacy_unit_column = user_id)\n    recipe, COUNT(*"),
+        ("completion", "  plume completion bash >> ~/.bashrc\n  plume completion zsh >> ~/.zshrc\n"),
+    ],
+)
+def test_help_shows_its_example_line_by_line(command: str, example: str) -> None:
+    assert example in CliRunner().invoke(main, [command, "-h"]).stdout
+
+
+@pytest.mark.parametrize("command", main.commands)
+def test_help_shows_no_mark_of_its_maker(command: str) -> None:
+    assert "\\b" not in CliRunner().invoke(main, [command, "-h"]).stdout
