@@ -197,11 +197,11 @@ def test_without_the_extra_a_report_says_what_to_install(tmp_path: Path, monkeyp
     assert "count" in releasing(["x"])._repr_html_()
 
 
-@pytest.mark.parametrize(("limit", "said"), [(3, False), ("auto", True)])
-def test_a_report_says_which_numbers_were_chosen_from_noised_data(limit: object, said: bool) -> None:
+@pytest.mark.parametrize(("limit", "times"), [(3, 0), ("auto", 1)])
+def test_a_report_says_which_numbers_were_chosen_from_noised_data(limit: object, times: int) -> None:
     settings = {"user": "u", "keys": "k", "measures": plume.users(), "budget": plume.Budget(1, 1e-6)}
     query = plume.Query(**settings, max_keys_per_user=limit)
     release = plume.run(query, pa.table({"u": list(range(2_000)), "k": ["x"] * 2_000}))
     text = " ".join(Tags(make_page(release)).text)
     assert "Chosen by the analyst without looking at the data" in text
-    assert ('except for the numbers left to "auto". Those were chosen from noised numbers' in text) == said
+    assert text.count('except for the numbers left to "auto". Those were chosen from noised numbers') == times
