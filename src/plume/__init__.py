@@ -10,6 +10,7 @@ from plume.version import __version__
 
 if TYPE_CHECKING:
     from plume.auditing.audit import Audit, audit
+    from plume.declaration import private, public
     from plume.engines.duckdb import DuckDB
     from plume.engines.spark import Spark
     from plume.errors import PlumeError
@@ -54,6 +55,8 @@ __all__ = [
     "mean",
     "median",
     "minimum",
+    "private",
+    "public",
     "quantiles",
     "run",
     "sql",
@@ -87,6 +90,8 @@ _HOMES = {
     "mean": "plume.mechanisms.mean",
     "median": "plume.mechanisms.quantiles",
     "minimum": "plume.mechanisms.quantiles",
+    "private": "plume.declaration",
+    "public": "plume.declaration",
     "quantiles": "plume.mechanisms.quantiles",
     "run": "plume.running",
     "sql": "plume.statement.answering",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.declaration import rows_of
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
@@ -45,7 +46,8 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     """Answer a query privately.
 
     `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
-    anything else that offers an Arrow stream. `on_step` is called with the name of each step as it starts, and learns nothing else.
+    anything else that offers an Arrow stream; or one of these with its unit declared by `plume.private`. `on_step` is called with the
+    name of each step as it starts, and learns nothing else.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before data is read;
     the same `release_id` is charged once and gives the same rows for ever.
@@ -53,6 +55,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
     """
+    data = rows_of(data, query.user) if isinstance(query, Query) else data
     engine, on_step = engine or _engine_for(data), on_step or _say_nothing
     charged = _charged_dataset(ledger, dataset, release_id)
     if charged is None:

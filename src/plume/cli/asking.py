@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from plume.cli.measure_text import parse_measure
+from plume.declaration import private
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.errors import UsageError
@@ -29,6 +30,13 @@ def make_query(options: Mapping[str, Any]) -> Query:
         composition=options["composition"],
         shares=options["shares"],
     )
+
+
+def declare(tables: Mapping[str, Any], units: Mapping[str, str]) -> dict[str, Any]:
+    """Declare the units of tables, where any is given."""
+    if unknown := [name for name in units if name not in tables]:
+        raise UsageError(f"--unit names {unknown[0]!r}, which no --table does; give --table {unknown[0]}=FILE as well.")
+    return {name: private(data, unit=units[name]) if name in units else data for name, data in tables.items()}
 
 
 def find_dataset(options: Mapping[str, Any]) -> Dataset | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from plume.cli.asking import make_query
+from plume.cli.asking import declare, make_query
 from plume.cli.statement_text import read_text
 from plume.explanation import Explanation
 from plume.running import explain
@@ -27,5 +27,10 @@ def print_explanation(options: Mapping[str, Any]) -> None:
 def _explain(options: Mapping[str, Any]) -> Explanation:
     if options["statement"] is None:
         return explain(make_query(options), pipeline=options["pipeline"])
-    tables = {which: options[which] for which in ("tables", "public_tables")}
-    return explain_sql(read_text(options["statement"]), **tables, pipeline=options["pipeline"])
+    tables = declare(options["tables"], options["units"])
+    return explain_sql(
+        read_text(options["statement"]),
+        tables=tables,
+        public_tables=options["public_tables"],
+        pipeline=options["pipeline"],
+    )

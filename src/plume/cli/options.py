@@ -44,7 +44,7 @@ ASKED = ("user", "keys", "measures", "max_keys_per_user", "epsilon")
 
 
 _OF_QUERIES = (*ASKED, "delta", "where", "public_keys", "min_users", "selection", "noise", "composition", "shares")
-_OF_STATEMENTS = ("tables", "public_tables")
+_OF_STATEMENTS = ("tables", "public_tables", "units")
 
 
 class OneForm(click.Command):
@@ -260,6 +260,15 @@ table_options = together(
         callback=_pairs,
         metavar="NAME=FILE",
         help="The same, of data about nobody.",
+    ),
+    click.option(
+        "--unit",
+        "units",
+        multiple=True,
+        callback=_pairs,
+        metavar="NAME=COLUMN",
+        help="The column that identifies the users of a --table; repeatable. Once one is given, every table needs one or is public, "
+        "and the statement can name no other tables.",
     ),
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from plume.cli.asking import find_dataset, make_engine, make_query
+from plume.cli.asking import declare, find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
     REPORT_ENDINGS,
@@ -57,7 +57,8 @@ def run_statement(options: Mapping[str, Any]) -> None:
         tables: dict[str, dict[str, Any]] = {which: {} for which in _TABLES}
         for (which, name, _), file in zip(given, files, strict=True):
             tables[which][name] = file
-        asked = ask(text, engine=engine, tables=tables["tables"], public_tables=tables["public_tables"])
+        declared = declare(tables["tables"], options["units"])
+        asked = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
         _check_targets(options, asked.files)
         _check_shape(options, asked.statement.ordering.columns)
         charged = {"ledger": dataset, "release_id": options["release_id"]}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.declaration import PrivateTable, PublicTable
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
@@ -61,7 +62,8 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     """Answer a statement in BigQuery's differential-privacy syntax, around the engine's own dialect.
 
     `tables` and `public_tables` give data their names in the statement; whatever `plume.run` reads is data. Nobody's rows are in public
-    tables, which may be joined freely. The rest is as in `plume.run`.
+    tables, which may be joined freely. Where the owner declares a table by `plume.private` or `plume.public`, all tables must be declared,
+    and the statement can name no others. The rest is as in `plume.run`.
 
     Guarantee: that of `plume.run`, for one value of the privacy unit column in all private tables. docs/guarantees/sql.md.
     """
@@ -104,6 +106,7 @@ def ask(
         raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
     known = Tables(Text(text, dialect.name), dialect, tables or {}, public_tables or {})
     statement = read_statement(text, dialect.name, known.find)
+    known.refuse_two_units(statement.units, statement.settings.unit)
     listed = statement.public_keys
     query = statement.query(_fetch(listed, statement, known, engine) if listed is not None else None)
     if statement.table is not None:
@@ -113,7 +116,8 @@ def ask(
 
 def _engine_for(*tables: Mapping[str, Any] | None) -> Engine:
     """Spark if any of the data lies there, DuckDB for everything else."""
-    data = [content for given in tables if isinstance(given, Mapping) for content in given.values()]
+    given = [content for each in tables if isinstance(each, Mapping) for content in each.values()]
+    data = [content.data if isinstance(content, PrivateTable | PublicTable) else content for content in given]
     if not any(map(is_spark_frame, data)):
         return DuckDB()
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import

@@ -122,7 +122,6 @@ class _Asking:
         measures, columns = self._measures(select, unit, dict(zip(keys, groups, strict=True)))
         relation = self._relation(keyed.sources, where, user, keys)
         found = tuple(units(relation, user, self.text, settings.unit))
-        self._refuse_two_units(found, settings)
         self._note_kinds(relation, measures)
         return Statement(
             settings=settings,
@@ -256,17 +255,6 @@ class _Asking:
         parts = {name: qualified(PARTS, f"c{place}") for place, name in enumerate([*self.names, *calls], start=1)}
         computed = zip((part.name for part in parts.values()), [*self.names.values(), *calls.values()], strict=True)
         return Select(sources, where, parts=tuple(computed), outputs=tuple(parts.items()), tree=None)
-
-    def _refuse_two_units(self, found: tuple[tuple[Given, str], ...], settings: Settings) -> None:
-        """Refuse a table whose rows would belong to one user here and to another there."""
-        known: dict[str, str] = {}
-        for table, column in found:
-            other = known.setdefault(table.name, column)
-            if other.casefold() != column.casefold():
-                raise self.text.refusal(
-                    settings.unit,
-                    f"rows of {table.written} would belong to the user in {other!r} and to the one in {column!r}.",
-                )
 
     def _where(self, select: Tree) -> str | None:
         """Give the condition as a query would have it, or None if it holds more."""

@@ -19,6 +19,8 @@ class Given:
     written: str
     """What the statement calls it."""
     public: bool
+    unit: str | None = None
+    """The column that identifies its users, if its owner declared one."""
 
 
 @dataclass(frozen=True)

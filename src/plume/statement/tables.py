@@ -1,14 +1,19 @@
-"""The tables that a statement may read: those the caller names, files whose paths it quotes, and on Spark those of the catalogue."""
+"""The tables that a statement may read: those the caller names.
 
-import os
-from collections.abc import Mapping
+Where the owner declares none, also files whose paths the statement quotes and, on Spark, tables of the catalogue.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
 from plume.errors import InputError
 from plume.plan.dialect import SPARK, Dialect
+from plume.statement.identity import Identity, identify, is_same
 from plume.statement.relations import Given
 from plume.statement.text import Text, Tree
 
@@ -25,7 +30,7 @@ class Tables:
     public: Mapping[str, Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
     """What was found: data by the names they have in the engine."""
-    _known: dict[object, Given] = field(default_factory=dict)
+    _known: dict[Identity, Given] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, tables in (("tables", self.private), ("public_tables", self.public)):
@@ -36,14 +41,42 @@ class Tables:
         both = {name.casefold() for name in self.private} & {name.casefold() for name in self.public}
         if both:
             raise InputError(f"{min(both)!r} is in tables and in public_tables; a table is private or public.")
+        if any(isinstance(data, PrivateTable) for data in self.public.values()):
+            raise InputError("public_tables holds a table that plume.private declares; a table is private or public.")
+
+    @property
+    def _declared(self) -> bool:
+        """Whether the owner said of any table what it is; then every table is declared, and the statement names no others."""
+        return any(isinstance(data, PrivateTable | PublicTable) for data in self.private.values())
 
     def find(self, tree: Tree, written: str) -> Given:
         """Find the table behind a name."""
         for tables, public in ((self.private, False), (self.public, True)):
             name = next((name for name in tables if name.casefold() == written.casefold()), None)
             if name is not None:
-                return self._given(tables[name], name, public=public)
+                return self._named(tree, name, tables[name], public=public)
+        if self._declared:
+            known = ", ".join((*self.private, *self.public))
+            raise self.text.refusal(
+                tree,
+                f"there is no table {written!r}; tables are declared here, and a statement can name no others: {known}.",
+            )
         return self._given(self._unnamed(tree, written), written, public=False)
+
+    def _named(self, tree: Tree, name: str, data: Any, *, public: bool) -> Given:
+        match data:
+            case PrivateTable():
+                return self._given(data.data, name, public=False, unit=data.unit)
+            case PublicTable():
+                return self._given(data.data, name, public=True)
+            case _ if self._declared and not public:
+                raise self.text.refusal(
+                    tree,
+                    f"the table {name!r} is not declared and others are; declare every table, with plume.private(data, unit=...) or "
+                    f"plume.public(data), or on the command line with --unit {name}=COLUMN or --public-table.",
+                )
+            case _:
+                return self._given(data, name, public=public)
 
     def _unnamed(self, tree: Tree, written: str) -> Any:
         quoted = bool(tree.this.args.get("quoted"))
@@ -57,27 +90,50 @@ class Tables:
             f"--table {written}=file.parquet, or write the path of a file in quotes.",
         )
 
-    def _given(self, data: Any, written: str, *, public: bool) -> Given:
+    def _given(self, data: Any, written: str, *, public: bool, unit: str | None = None) -> Given:
         if isinstance(data, str | Path) and str(data).lower().endswith(_DATABASES):
             data = DatabaseTable(Path(data), written)
-        same = _identity(data)
-        known = self._known.get(same)
-        if known is None:
-            known = Given(f"given_{len(self._known) + 1}", written, public)
-            self._known[same], self.found[known.name] = known, data
-        if known.public != public:
-            raise InputError(f"{written!r} and {known.written!r} are the same data, once private and once public.")
-        return known
+        identity = identify(data, self.dialect)
+        for other, known in self._known.items():
+            if known.public != public and is_same(identity, other):
+                raise InputError(f"{written!r} and {known.written!r} are the same data, once private and once public.")
+        same = self._known.get(identity)
+        if same is None or not is_same(identity, identity) or same.unit != unit:
+            same = Given(f"given_{len(self.found) + 1}", written, public, unit)
+            self._known[identity], self.found[same.name] = same, data
+        return same
+
+    def refuse_two_units(self, units: Iterable[tuple[Given, str]], tree: Tree) -> None:
+        """Refuse a table whose rows would belong to one user here and to another there, or not to whom its owner says."""
+        listed = list(dict.fromkeys(units))
+        for table, column in listed:
+            if table.unit is not None and not self._is_same_column(table.unit, column):
+                raise self.text.refusal(
+                    tree,
+                    f"rows of {table.written} belong to the user in {table.unit!r}, as declared, and not to the one in {column!r}.",
+                )
+        for (table, column), (other, another) in combinations(listed, 2):
+            if not self._is_same_column(column, another) and self._overlap(table, other):
+                raise self.text.refusal(tree, _two_units(table, column, other, another))
+
+    def _overlap(self, one: Given, other: Given) -> bool:
+        """Return whether two tables can hold the same rows; of those that are both declared, whether they certainly do."""
+        if one.name == other.name:
+            return True
+        mine, its = (identify(self.found[table.name], self.dialect) for table in (one, other))
+        if one.unit is not None and other.unit is not None:
+            return is_same(mine, its)
+        return mine.overlaps(its) or its.overlaps(mine)
+
+    def _is_same_column(self, one: str, other: str) -> bool:
+        """Return whether two names are of one column; only for Spark capital letters matter."""
+        return one == other if self.dialect == SPARK else one.casefold() == other.casefold()
 
 
-def _identity(data: Any) -> object:
-    """Tell data apart: files by where they are, everything else as an object."""
-    match data:
-        case DatabaseTable(path, table):
-            return os.path.realpath(path), table
-        case str() | Path():
-            return os.path.realpath(data)
-        case list() | tuple() if all(isinstance(path, str | Path) for path in data):
-            return tuple(sorted(os.path.realpath(path) for path in data))
-        case _:
-            return id(data)
+def _two_units(table: Given, column: str, other: Given, another: str) -> str:
+    if table.written == other.written:
+        return f"rows of {table.written} would belong to the user in {column!r} and to the one in {another!r}."
+    return (
+        f"{table.written} and {other.written} may hold the same rows, which would belong to the user in {column!r} and to the one in "
+        f"{another!r}; if they are different tables, declare their units with plume.private."
+    )
