@@ -11,7 +11,7 @@ from plume.ledger import verification
 from plume.ledger.charge import DELTAS, EPSILONS, limit_of
 from plume.ledger.claim import Claim, account, claim_of, claimed
 from plume.ledger.composition import least_total
-from plume.ledger.entry import BEGINNING, Entry, Kind
+from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
@@ -82,7 +82,7 @@ class Ledger:
 
     def recover(self) -> dict[str, str]:
         """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are let be."""
-        verification.refuse_broken_chain(self.history())
+        refuse_broken_chain(self.history())
         return {release_id: self._recover(release_id) for release_id in self.unfinished()}
 
     def unfinished(self) -> dict[str, str]:

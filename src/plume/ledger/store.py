@@ -8,19 +8,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
-from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, written
+from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, refuse_broken_chain, written
+from plume.ledger.schema import APPLICATION, VERSION, create_tables, refuse_changed_schema
 
-# "plum" in ASCII: tells our files from other SQLite files.
-_APPLICATION = 0x706C756D
-_VERSION = 1
 _WAIT_SECONDS = 30
 # SQLite's locks cannot be relied on there.
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse")
+# The whole chain is read before what allows or spends a budget; the steps that follow a charge need not read it again.
+_CHECKED_BEFORE = (Kind.DATASET, Kind.RESERVED)
 _COLUMNS = "number, kind, dataset, release_id, at, content, previous, hash"
 
 _Result = TypeVar("_Result")
@@ -45,16 +44,10 @@ def _create_beside(path: Path) -> None:
         made = Path(folder) / "ledger"
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         connection = _connect(made)
-        connection.executescript(
-            f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}; BEGIN; {_schema()} COMMIT;"
-        )
+        create_tables(connection)
         connection.close()
         os.link(made, path)
     sync_folder(path.parent)
-
-
-def _schema() -> str:
-    return (files("plume.ledger") / "schema.sql").read_text(encoding="utf-8")
 
 
 def refuse_what_is_no_ledger(path: Path) -> None:
@@ -65,10 +58,10 @@ def refuse_what_is_no_ledger(path: Path) -> None:
     found = _reading(
         path, lambda connection: (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
     )
-    if found[0] != _APPLICATION:
+    if found[0] != APPLICATION:
         raise LedgerError(f"{str(path)!r} is no ledger of Plume.")
-    if found[1] != _VERSION:
-        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {_VERSION}.")
+    if found[1] != VERSION:
+        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {VERSION}.")
 
 
 def read_entries(path: Path) -> tuple[Entry, ...]:
@@ -81,16 +74,21 @@ def entries_of(path: Path, release_id: str) -> tuple[Entry, ...]:
     return _reading(path, lambda connection: _select(connection, "WHERE release_id = ? ORDER BY number", release_id))
 
 
-def is_intact(path: Path) -> bool:
-    """Ask SQLite whether the file is whole."""
+def refuse_damaged_file(path: Path) -> None:
+    """Refuse a file that SQLite does not find whole, or that lacks what keeps entries in order."""
     found: list[tuple[str]] = _reading(path, lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
-    return found == [("ok",)]
+    if found != [("ok",)]:
+        raise LedgerDamaged(f"SQLite finds {str(path)!r} damaged; put it back from a copy.")
+    _reading(path, refuse_changed_schema)
 
 
 def append(path: Path, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, Any]) -> Entry:
-    """Add one entry, on disk when this returns."""
+    """Add one entry, on disk when this returns; never to a ledger that was changed by hand."""
 
     def add(connection: sqlite3.Connection) -> Entry:
+        refuse_changed_schema(connection)
+        if kind in _CHECKED_BEFORE:
+            refuse_broken_chain(_select(connection, "ORDER BY number"))
         last = _select(connection, "ORDER BY number DESC LIMIT 1")
         number, previous = (last[0].number + 1, last[0].hash) if last else (1, BEGINNING)
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
