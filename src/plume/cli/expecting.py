@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from plume.cli.asking import make_query
-from plume.cli.output import check_page, to_csv
+from plume.cli.output import to_csv
+from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import remarks
 from plume.tuning.expectation import USUAL_USERS, Expectation, expect
 
@@ -14,8 +15,7 @@ from plume.tuning.expectation import USUAL_USERS, Expectation, expect
 def print_expectation(options: Mapping[str, Any]) -> None:
     """Print what to expect of a query: what people read, or what programs do; and draw it, if asked to."""
     report = options["report"]
-    if report is not None:
-        check_page(report, force=options["force"])
+    check_targets([(report, REPORT_ENDINGS)], options)
     expectation = expect(
         make_query(options),
         limits=options["limits"],

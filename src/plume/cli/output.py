@@ -1,11 +1,9 @@
-"""Where results go: files that are checked before anything runs, or standard output."""
+"""Where results go: files, or standard output."""
 
 import errno
 import json
-import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -13,10 +11,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from plume.cli.terminal import Say
-from plume.engines.files import find_files
-from plume.errors import InputError, OutputError, printable
+from plume.errors import OutputError, printable
 from plume.release import Release, harmless, show, write_whole
-from plume.report.chart import refuse_without_charts
 
 
 def _write_json(release: Release, path: Path) -> None:
@@ -26,41 +22,8 @@ def _write_json(release: Release, path: Path) -> None:
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv, ".json": _write_json}
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
-REPORT_ENDINGS = (".html",)
 _TABLE_ROWS = 40
 _ROWS_AT_ONCE = 2**16
-
-
-def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
-    """Refuse a file that could not be written, or that is there and may not be replaced."""
-    name = str(path)
-    if path.suffix.lower() not in endings:
-        raise OutputError(f"{name!r} does not end in {' or '.join(endings)}; the ending says what to write.")
-    if path.is_dir():
-        raise OutputError(f"{name!r} is a folder; give the name of a file.")
-    if path.exists() and not force:
-        raise OutputError(f"{name!r} exists; give another name, or --force to replace it.")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"the folder of {name!r} is not there or not writable; make it first.")
-
-
-def check_page(path: Path, *, force: bool) -> None:
-    """Refuse a page that could not be written, or whose charts could not be drawn."""
-    refuse_without_charts()
-    check_target(path, REPORT_ENDINGS, force=force)
-
-
-def refuse_input_as_target(files: Sequence[str], target: Path) -> None:
-    """Refuse to replace the data itself, which --force alone must not be able to do."""
-    if target.exists() and any(path.samefile(target) for file in files for path in _paths(file)):
-        raise OutputError(f"{str(target)!r} is part of the data; give another name.")
-
-
-def _paths(file: str) -> tuple[Path, ...]:
-    """Find the files behind a name; a table of Spark's has none here, and what is not there at all is said by the run."""
-    with suppress(InputError):
-        return find_files(file).paths
-    return ()
 
 
 def write_rows(release: Release, path: Path) -> None:
