@@ -8,6 +8,7 @@ import io
 import signal
 import sys
 import threading
+from types import FrameType
 from typing import Any
 
 import click
@@ -71,8 +72,26 @@ def _code_of(error: PlumeError) -> int:
 def main() -> None:
     """Differentially private GROUP BY at any scale."""
     if threading.current_thread() is threading.main_thread():
-        # Whoever asks politely gets the same as Ctrl-C: nothing half-written and nothing left behind.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        _end_as_if_interrupted()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a letter shows its number; that is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+# Whoever asks politely, a terminal that is closed, and the key that would also write all memory to a file.
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def _end_as_if_interrupted() -> None:
+    """Give whoever ends the command the same as Ctrl-C: nothing half-written and nothing left behind."""
+    for number in _ENDING:
+        # What the caller had ignored, as nohup does, stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt once: a terminal and its shell both say that they close, and the second must not stop the tidying up."""
+    for other in _ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    signal.default_int_handler(number, frame)
