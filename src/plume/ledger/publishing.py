@@ -114,8 +114,8 @@ def _digest(public_keys: pa.Table | Path | None) -> str | None:
         return None
     digest = hashlib.sha256()
     if isinstance(public_keys, Path):
-        with suppress(OSError):  # a file that is not there is refused when it is read
-            digest.update(public_keys.read_bytes())
+        with suppress(OSError):  # what is not there, or not a file, is refused when it is read
+            digest.update(public_keys.read_bytes() if public_keys.is_file() else b"")
     else:
         digest.update(repr(public_keys.to_pylist()).encode())
     return digest.hexdigest()
