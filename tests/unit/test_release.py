@@ -105,8 +105,10 @@ def test_csv_holds_the_rows(some: Release, tmp_path: Path) -> None:
 FORMULAS = [
     "=1+1", "=cmd|' /C calc'!A0", "+1", "-1", "-x", "@SUM(A1)", "\tx", "\rx", "=", "+", "-", "@", '=HYPERLINK("http://x")', "@x", "-2+3",
     "+cmd", "=\n", "\t=1", "\r=1", "--", "-0", "+49 30 123", "@name", "=A1", "-\u00a0x", "==", "+=", "@@", "=IMPORTXML()", "-(1)",
+    " =1", "   +1", "\n=1", "\u00a0-x", "\u3000@x", "\ufeff=1", "\u200b=1", "\u202e=1", "\u2028=1", "\0=1", "\x0b=1", " \t =1",
+    "\uff1d1+1", "\uff0b1", "\uff0dx", "\uff20SUM(A1)", " \uff1d1", "\u3000\uff1d1", "\ufe661", "\ufe621", "\ufe631", "\ufe6bx",
 ]  # fmt: skip
-HARMLESS = ["x", "", " =1", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
+HARMLESS = ["x", "", " x", "  ", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
 
 
 @pytest.mark.parametrize("key", FORMULAS)
@@ -117,6 +119,26 @@ def test_what_a_spreadsheet_would_run_gets_an_apostrophe(key: str) -> None:
 @pytest.mark.parametrize("key", HARMLESS)
 def test_other_text_stays_as_it_is(key: str) -> None:
     assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [key]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(name: str) -> None:
+    assert harmless(pa.table({name: [1], "n": [2]})).column_names == [f"'{name}", "n"]
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_names_stay_as_they_are(name: str) -> None:
+    assert harmless(pa.table({name: [1]})).column_names == [name]
+
+
+def test_names_are_made_harmless_in_written_csv(tmp_path: Path) -> None:
+    releasing(pa.table({"=1+1": ["x"], " @n": [1]})).write_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == '"\'=1+1","\' @n"\n"x",1\n'
+
+
+def test_words_of_a_dictionary_are_made_harmless() -> None:
+    rows = pa.table({"k": pa.array(["=1", "x", None]).dictionary_encode()})
+    assert harmless(rows)["k"].to_pylist() == ["'=1", "x", None]
 
 
 def test_text_of_any_layout_is_made_harmless() -> None:

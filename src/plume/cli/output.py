@@ -62,7 +62,7 @@ def _print_rows(rows: pa.Table, layout: str | None, say: Say) -> None:
             if rows.num_rows > _TABLE_ROWS:
                 say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
         case "csv":
-            _print_pieces(_csv_pieces(harmless(rows)))
+            _print_pieces(_csv_pieces(rows))
         case _:
             _print_pieces(_json_pieces(rows))
 
@@ -76,14 +76,14 @@ def _print_pieces(pieces: Iterable[bytes]) -> None:
 def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:
     yield to_csv(rows.slice(0, 0), header=True)
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield to_csv(batch, header=False)
+        yield to_csv(pa.Table.from_batches([batch]), header=False)
 
 
-def to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
-    """Give rows as CSV, in bytes that are the same whatever the locale."""
+def to_csv(rows: pa.Table, *, header: bool) -> bytes:
+    """Give rows as CSV, in bytes that are the same whatever the locale, and without formulas."""
     sink = pa.BufferOutputStream()
     try:
-        pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header))
+        pyarrow.csv.write_csv(harmless(rows), sink, pyarrow.csv.WriteOptions(include_header=header))
     except pa.ArrowException:
         sink = None
     if sink is None:

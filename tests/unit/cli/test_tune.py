@@ -41,6 +41,14 @@ def test_csv_goes_to_standard_output_or_a_file_whose_name_says_it(tune: Invoke, 
     assert all("NOT PRIVATE" in line for line in printed.splitlines()[1:])
 
 
+def test_formulas_in_names_are_made_harmless_in_csv(tune: Invoke, tmp_path: Path) -> None:
+    named = ["--measure", 'users AS "=1+1"']
+    assert tune(*named, "--out", tmp_path / "tuned.csv").exit_code == 0
+    for csv in (tune(*named, "--format", "csv").stdout, (tmp_path / "tuned.NOT-PRIVATE.csv").read_text()):
+        assert '"\'=1+1"' in csv
+        assert '"=1+1"' not in csv
+
+
 def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> None:
     written = tmp_path / "tuned.NOT-PRIVATE.json"
     written.write_text("mine")
