@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from plume.auditing.audit import audit
 from plume.cli.asking import make_engine, make_query
 from plume.cli.targets import check_targets
-from plume.cli.terminal import remarks
+from plume.cli.terminal import put, remarks
 from plume.errors import AuditFailed
 from plume.release import write_whole
 
@@ -29,7 +27,7 @@ def audit_query(options: Mapping[str, Any]) -> None:
 
 def _deliver(text: str, out: Path | None, options: Mapping[str, Any]) -> None:
     if out is None:
-        click.echo(text)
+        put(f"{text}\n")
         return
     write_whole(out, lambda file: file.write(f"{text}\n".encode()))
     remarks(quiet=options["quiet"])(f"report written to {out}")

@@ -8,6 +8,8 @@ import io
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -33,11 +35,13 @@ class _Commands(click.Group):
         for number, arg in enumerate(args, start=1):
             if any("\ud800" <= char <= "\udfff" for char in arg):
                 ctx.fail(f"argument {number} is not valid UTF-8 text.")
-        return super().parse_args(ctx, args)
+        with _printable_refusals():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _printable_refusals():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
@@ -48,8 +52,18 @@ class _Commands(click.Group):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader has seen enough; click ends quietly
             sentence, code = _UNEXPECTED, _ANYTHING_ELSE
-        click.echo(f"Error: {printable(sentence)}", err=True)
+        click.echo(f"Error: {sentence}", err=True)
         raise click.exceptions.Exit(code)
+
+
+@contextmanager
+def _printable_refusals() -> Iterator[None]:
+    """Escape what click quotes from the command line when it refuses it."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable(error.message, keep="\n")  # type: ignore[misc]  # click offers no other way in
+        raise
 
 
 def _code_of(error: PlumeError) -> int:

@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-import click
 import pyarrow as pa
 import pyarrow.csv
 
-from plume.cli.terminal import Say
-from plume.errors import OutputError, printable
+from plume.cli.terminal import Say, put
+from plume.errors import OutputError
 from plume.release import Release, harmless, show, write_whole
 
 
@@ -58,19 +57,18 @@ def refuse_closed_output() -> None:
 def _print_rows(rows: pa.Table, layout: str | None, say: Say) -> None:
     match layout or ("table" if sys.stdout.isatty() else "csv"):
         case "table":
-            click.echo(show(rows, _TABLE_ROWS))
+            put(f"{show(rows, _TABLE_ROWS)}\n")
             if rows.num_rows > _TABLE_ROWS:
                 say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
         case "csv":
-            _print_pieces(_csv_pieces(rows))
+            _put_all(_csv_pieces(rows))
         case _:
-            _print_pieces(_json_pieces(rows))
+            _put_all(_json_pieces(rows))
 
 
-def _print_pieces(pieces: Iterable[bytes]) -> None:
-    """Print bytes as they are, whatever the locale; but on a terminal nothing that could command it."""
+def _put_all(pieces: Iterable[bytes]) -> None:
     for piece in pieces:
-        click.echo(printable(piece.decode(errors="replace"), keep="\n") if sys.stdout.isatty() else piece, nl=False)
+        put(piece)
 
 
 def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from plume.cli.asking import make_query
 from plume.cli.measure_text import parse_measure
 from plume.cli.output import to_csv
 from plume.cli.targets import REPORT_ENDINGS, check_targets
-from plume.cli.terminal import remarks
+from plume.cli.terminal import put, remarks
 from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
 
 _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
@@ -41,8 +39,8 @@ def tune_query(options: Mapping[str, Any]) -> None:
 def _print(tuning: NotPrivateTuning, layout: str) -> None:
     match layout:
         case "csv":
-            click.echo(to_csv(tuning.to_arrow(), header=True), nl=False)
+            put(to_csv(tuning.to_arrow(), header=True))
         case "json":
-            click.echo(tuning.to_json())
+            put(f"{tuning.to_json()}\n")
         case _:
-            click.echo(str(tuning))
+            put(f"{tuning}\n")
