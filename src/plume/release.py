@@ -268,14 +268,11 @@ def write_whole(path: Path, write: Callable[[Any], None]) -> None:
 
 
 def _write_beside(path: Path, write: Callable[[Any], None]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".plume-", suffix=".partial", dir=path.parent)
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    """Write in a folder that is closed to others; the file itself is open to whom the umask of the process lets in."""
+    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
+        partial = Path(folder) / "partial"
+        with partial.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        partial.chmod(0o644)
         partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """A release: the rows in many forms, files whole or not at all, and strangers' words made harmless."""
 
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -251,6 +252,15 @@ def test_a_name_of_the_greatest_length_can_be_written(some: Release, tmp_path: P
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_written_file_can_be_read_by_all(some: Release, tmp_path: Path) -> None:
-    some.write_csv(tmp_path / "r.csv")
-    assert (tmp_path / "r.csv").stat().st_mode & 0o777 == 0o644
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o027, 0o640), (0, 0o666)])
+@pytest.mark.parametrize("writer", ["write_csv", "write_parquet"])
+def test_a_written_file_can_be_read_by_those_whom_the_umask_lets(
+    some: Release, tmp_path: Path, writer: str, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        getattr(some, writer)(tmp_path / "r")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "r").stat().st_mode & 0o777 == mode
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]

@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,18 @@ def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> Non
     assert (result.exit_code, written.read_text()) == (2, "mine")
     assert tune("--out", tmp_path / "tuned.json", "--force", "--quiet").stderr == ""
     assert json.loads(written.read_text())["keys"] == 3
+
+
+@pytest.mark.parametrize(("option", "ending"), [("--out", "csv"), ("--out", "json"), ("--report", "html")])
+def test_what_is_not_private_is_open_only_to_whom_the_umask_lets_in(
+    tune: Invoke, tmp_path: Path, option: str, ending: str
+) -> None:
+    before = os.umask(0o077)
+    try:
+        assert tune(option, tmp_path / f"tuned.{ending}").exit_code == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / f"tuned.NOT-PRIVATE.{ending}").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_page_of_curves_says_not_private_in_its_name(tune: Invoke, tmp_path: Path) -> None:
