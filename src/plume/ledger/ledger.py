@@ -1,6 +1,7 @@
 """`plume.Ledger`: datasets with a total budget, and what was spent of it."""
 
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +39,16 @@ class Ledger:
         refuse_what_is_no_ledger(self.path)
 
     @classmethod
-    def create(cls, path: str | Path) -> Self:
-        """Make an empty ledger where there is none."""
+    def create(cls, path: str | Path, *, datasets: Mapping[str, Budget] | None = None) -> Self:
+        """Make a ledger where there is none, with the given datasets or empty: all of it, or nothing."""
         if not isinstance(path, str | Path) or "\0" in str(path):
             raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
-        create_file(Path(path))
+
+        def fill(made: Path) -> None:
+            for name, budget in (datasets or {}).items():
+                cls(made).add_dataset(name, budget)
+
+        create_file(Path(path), fill)
         return cls(path)
 
     def add_dataset(self, name: str, budget: Budget) -> "Dataset":
@@ -107,8 +113,9 @@ class Ledger:
 
     @property
     def shelf(self) -> Shelf:
-        """Where released rows are kept: the folder `<ledger>.releases`."""
-        return Shelf(self.path.with_name(f"{self.path.name}.releases"))
+        """Where released rows are kept: the folder `<ledger>.releases` beside the file itself, whatever links lead to it."""
+        file = self.path.resolve()
+        return Shelf(file.with_name(f"{file.name}.releases"))
 
 
 @dataclass(frozen=True)

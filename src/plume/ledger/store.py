@@ -25,34 +25,34 @@ _COLUMNS = "number, kind, dataset, release_id, at, content, previous, hash"
 _Result = TypeVar("_Result")
 
 
-def create_file(path: Path) -> None:
-    """Make an empty ledger; the file appears whole or not at all, and never takes the place of another."""
+def create_file(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a ledger; the file appears when it is filled, whole or not at all, and never takes the place of another."""
     _refuse_network(path)
     failure: str | None = None
     try:
-        _create_beside(path)
+        _create_beside(path, fill)
     except FileExistsError:
         failure = f"{str(path)!r} exists already; give another name."
-    except (OSError, sqlite3.Error):
+    except (OSError, sqlite3.Error, ResourceError):
         failure = f"{str(path)!r} could not be made; is its folder there, writable, and is there room?"
     if failure:
         raise LedgerError(failure)
 
 
-def _create_beside(path: Path) -> None:
+def _create_beside(path: Path, fill: Callable[[Path], None]) -> None:
     with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
         made = Path(folder) / "ledger"
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        connection = _connect(made)
-        create_tables(connection)
-        connection.close()
+        with _open(made) as connection:
+            create_tables(connection)
+        fill(made)
         os.link(made, path)
     sync_folder(path.parent)
 
 
 def refuse_what_is_no_ledger(path: Path) -> None:
     """Refuse a path without a ledger this version can read; a ledger is never made by the way."""
-    if not path.is_file():
+    if not _is_file(path):
         raise LedgerError(f"no ledger {str(path)!r}; make one with plume.Ledger.create or `plume ledger create`.")
     _refuse_network(path)
     found = _reading(
@@ -62,6 +62,12 @@ def refuse_what_is_no_ledger(path: Path) -> None:
         raise LedgerError(f"{str(path)!r} is no ledger of Plume.")
     if found[1] != VERSION:
         raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {VERSION}.")
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):  # a name that is too long, or in a folder that is closed to us
+        return path.is_file()
+    return False
 
 
 def read_entries(path: Path) -> tuple[Entry, ...]:
