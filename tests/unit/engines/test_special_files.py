@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 import plume
+from plume.engines.engine import Table
 from plume.engines.files import find_files
+from plume.engines.spark_reading import let_in
 from plume.errors import InputError
 
 RUN = [sys.executable, "-m", "plume", "run"]
@@ -50,6 +52,14 @@ def test_what_is_not_a_regular_file_is_refused(tmp_path: Path, make_special: Cal
         find_files(special)
     with pytest.raises(InputError, match="is a pipe, a socket or a device"):
         find_files(str(tmp_path / "rows.*"))
+
+
+def test_what_is_not_a_regular_file_is_refused_before_spark_waits_for_it(
+    tmp_path: Path, make_special: Callable[[Path], Path]
+) -> None:
+    special = make_special(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"'rows\.parquet' is a pipe, a socket or a device"):
+        let_in(None, "input", Table(str(special), {}))
 
 
 def test_a_pipe_ends_a_command_with_2(tmp_path: Path) -> None:
