@@ -31,6 +31,9 @@ No message holds a row, a key, a user id or a count taken from data.
 class PlumeError(Exception):
     """Anything Plume refuses or fails to do."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__())
+
 
 class UsageError(PlumeError):
     """What was asked cannot be done as asked."""

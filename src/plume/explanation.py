@@ -7,7 +7,7 @@ from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-from plume.errors import UsageError
+from plume.errors import UsageError, printable
 from plume.mechanisms.open_bound import open_bounds, until_chosen
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.columns import MeasureColumns
@@ -37,7 +37,7 @@ class MeasureNoise:
     standard_deviation: float
 
     def __str__(self) -> str:
-        return self.measure if self.part is None else f"{self.measure} ({self.part})"
+        return printable(self.measure if self.part is None else f"{self.measure} ({self.part})")
 
 
 @dataclass(frozen=True, repr=False)
@@ -171,7 +171,7 @@ def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[Measu
 
 def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
-    spent, user = explanation.spent, explanation.asked.query.user
+    spent, user = explanation.spent, printable(explanation.asked.query.user)
     return (
         f"({at_most(spent.epsilon)}, {at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
@@ -229,7 +229,7 @@ def _recomputed(spent: Spent) -> str:
 
 
 def _section(title: str, lines: list[str]) -> str:
-    return "\n".join(f"{title if number == 0 else '':9}  {line}" for number, line in enumerate(lines))
+    return "\n".join(f"{title if number == 0 else '':9}  {printable(line)}" for number, line in enumerate(lines))
 
 
 def _recorded(cost: Cost) -> dict[str, str | float]:

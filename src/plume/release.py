@@ -21,8 +21,10 @@ from plume.version import __version__
 
 _SHOWN_ROWS = 10
 _WIDEST_CELL = 80
-# Spreadsheets run cells that begin so.
-_FORMULA = r"^[=+\-@\t\r]"
+# Spreadsheets run cells that begin so: some do behind spaces and what nobody sees, some take the wide and small forms of these signs, in
+# which they are written in East Asia.
+_SIGNS = r"=+\-@" "\uff1d\uff0b\uff0d\uff20" "\ufe66\ufe62\ufe63\ufe6b"
+_FORMULA = rf"^[\s\p{{Z}}\p{{C}}]*[{_SIGNS}]|^[\t\r]"
 RECORD = b"plume"
 """Where Parquet files keep the record."""
 
@@ -234,17 +236,22 @@ def _cell(value: Any) -> str:
 
 
 def harmless(rows: pa.Table) -> pa.Table:
-    """Make rows fit for CSV: bytes become hexadecimal, and text that a spreadsheet would take for a formula gets an apostrophe."""
-    for index, field in enumerate(rows.schema):
-        column = rows.column(index)
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            column = pa.array([value.hex() for value in column.to_pylist()], pa.string())
-        elif pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
-            risky = pc.match_substring_regex(column, _FORMULA)
-            quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
-            column = pc.if_else(risky, quoted, column)
-        rows = rows.set_column(index, field.name, column)
-    return rows
+    """Make rows fit for CSV: bytes become hexadecimal, and what a spreadsheet would take for a formula gets an apostrophe, names too."""
+    columns = [_harmless_column(column) for column in rows.columns]
+    return pa.table(columns, names=_defused(pa.array(rows.column_names, pa.string())).to_pylist())
+
+
+def _harmless_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return pa.chunked_array([pa.array([value.hex() for value in column.to_pylist()], pa.string())])
+    return _defused(column) if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else column
+
+
+def _defused(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    quoted = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, pa.scalar("", texts.type))
+    return pc.if_else(pc.match_substring_regex(texts, _FORMULA), quoted, texts)
 
 
 def write_whole(path: Path, write: Callable[[Any], None]) -> None:
@@ -261,14 +268,11 @@ def write_whole(path: Path, write: Callable[[Any], None]) -> None:
 
 
 def _write_beside(path: Path, write: Callable[[Any], None]) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".plume-", suffix=".partial", dir=path.parent)
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
+    """Write in a folder that is closed to others; the file itself is open to whom the umask of the process lets in."""
+    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
+        partial = Path(folder) / "partial"
+        with partial.open("xb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
-        partial.chmod(0o644)
         partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

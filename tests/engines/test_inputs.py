@@ -327,6 +327,21 @@ def test_csv_with_two_columns_of_a_wanted_name_is_refused(tmp_path: Path, header
         answer(asking(), write_text(tmp_path / "rows.csv", f"{header}\na,x,b\n"))
 
 
+@pytest.mark.parametrize("row", ["u,Jane Roe,1985", "Jane Roe,u", "u", "u,K,Jane Roe"])
+def test_csv_whose_first_line_may_be_a_row_says_what_is_missing_and_nothing_that_is_there(
+    tmp_path: Path, row: str
+) -> None:
+    said = r"^no column 'k' in rows\.csv; its first line must name the columns, in UTF-8, with these very letters\.$"
+    with pytest.raises(ColumnNotFound, match=said):
+        answer(asking(), write_text(tmp_path / "rows.csv", f"{row}\nb,x,1\n"))
+
+
+def test_csv_with_two_columns_of_a_wanted_name_says_that_name_only(tmp_path: Path) -> None:
+    said = r"^columns 'u' and 'u' are one to an engine, which ignores case; rename one of them\.$"
+    with pytest.raises(InputError, match=said):
+        answer(asking(), write_text(tmp_path / "rows.csv", "u,k,U\na,x,b\n"))
+
+
 def test_one_row_of_a_csv_file_does_not_change_how_others_are_read(tmp_path: Path) -> None:
     """Sniffing would take the semicolons, the quotes or the comment of the many rows for the rule."""
     strange = "".join(f'u;{n};"\n#x;;;\n' for n in range(100))

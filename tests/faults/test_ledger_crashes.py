@@ -5,6 +5,7 @@ A tenth of it runs by default, all of it in `make test-slow`.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,3 +66,22 @@ def test_a_full_disk_leaves_the_ledger_as_it_was_or_further_on(tmp_path: Path, s
     assert seen["code"] == "ResourceError"
     expected = [None, "released"] if SIZES.index(size) < SIZES.index("as large as it is") else ["drawing", "lost"]
     assert seen["afterwards"] == expected
+
+
+NAMESPACE = ["unshare", "--map-root-user", "--mount"]
+
+
+def can_mount() -> bool:
+    if shutil.which("unshare") is None:
+        return False
+    return subprocess.run([*NAMESPACE, "true"], capture_output=True, check=False).returncode == 0  # noqa: S603
+
+
+@pytest.mark.skipif(not can_mount(), reason="this system lets nobody mount a small disk")
+def test_a_disk_of_any_size_holds_a_ledger_with_its_dataset_or_none(tmp_path: Path) -> None:
+    command = [*NAMESPACE, sys.executable, str(HERE / "creating.py"), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    seen = json.loads(done.stdout)
+    assert all(found == ({"l": ["d"]} if made else {}) for made, found in seen)
+    # Disks from too small to large enough, or this would show nothing.
+    assert {made for made, _ in seen} == {True, False}

@@ -143,6 +143,14 @@ POISONED: dict[str, Case] = {
     # Files that are not what they should be.
     "CSV without a header": (lambda f: write_text(f / "r.csv", f"{CANARY},common,1\n"), {}),
     "CSV without a header, twice the same": (lambda f: write_text(f / "r.csv", f"{CANARY},{CANARY},1\n"), {}),
+    "CSV without a header, and a column's name in its first row": (
+        lambda f: write_text(f / "r.csv", f"u,{CANARY},1\nbob,common,1\n"),
+        {},
+    ),
+    "CSV without a header, and all columns' names but one in its first row": (
+        lambda f: write_text(f / "r.csv", f"u,k,{CANARY}\nbob,common,1\n"),
+        {},
+    ),
     "CSV in UTF-16": (lambda f: write_text(f / "r.csv", csv(f"{CANARY},common,1\n").encode("utf-16")), {}),
     "CSV in UTF-16 without a mark": (
         lambda f: write_text(f / "r.csv", csv(f"{CANARY},common,1\n").encode("utf-16-le")),

@@ -1,10 +1,12 @@
 import json
 import math
+from typing import Any
 
 import pytest
 
 import plume
 from plume.errors import RangeError, UsageError
+from plume.explanation import guarantee
 
 
 def query(epsilon: float = 1.1, **changes) -> plume.Query:
@@ -47,6 +49,34 @@ def test_sql_is_printed_in_both_dialects_without_a_secret() -> None:
     assert 'FROM "input"' in explanation.sql()
     assert "FROM `input`" in explanation.sql("spark")
     assert "'{salt}'" in explanation.sql()
+
+
+HOSTILE = "\x1b[31m\u202eu\n\u2028\x9b"
+ESCAPED = r"\x1b[31m\u202eu\n\u2028\x9b"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"user": HOSTILE},
+        {"user": HOSTILE, "max_keys_per_user": "auto"},
+        {"measures": [plume.count(max_per_key=3, name=HOSTILE)]},
+        {"measures": [plume.sum("seconds", low_total=0, high_total="auto", name=HOSTILE)]},
+        {"measures": [plume.mean("seconds", low=0, high=60, name=HOSTILE)]},
+    ],
+)
+def test_names_in_an_explanation_cannot_command_a_terminal(changes: dict[str, Any]) -> None:
+    explanation = plume.explain(query(**changes))
+    text = str(explanation)
+    assert text == repr(explanation)
+    assert ESCAPED in text
+    assert all(char.isprintable() or char == "\n" for char in text)
+
+
+def test_the_guarantee_and_the_noise_escape_names() -> None:
+    explanation = plume.explain(query(user=HOSTILE, measures=[plume.count(max_per_key=3, name=HOSTILE)]))
+    assert f"for every {ESCAPED}: adding or removing all rows of one {ESCAPED}" in guarantee(explanation)
+    assert [str(noise) for noise in explanation.noise] == [ESCAPED]
 
 
 def test_an_unknown_dialect_is_refused() -> None:

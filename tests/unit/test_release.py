@@ -1,6 +1,7 @@
 """A release: the rows in many forms, files whole or not at all, and strangers' words made harmless."""
 
 import json
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,10 @@ def test_csv_holds_the_rows(some: Release, tmp_path: Path) -> None:
 FORMULAS = [
     "=1+1", "=cmd|' /C calc'!A0", "+1", "-1", "-x", "@SUM(A1)", "\tx", "\rx", "=", "+", "-", "@", '=HYPERLINK("http://x")', "@x", "-2+3",
     "+cmd", "=\n", "\t=1", "\r=1", "--", "-0", "+49 30 123", "@name", "=A1", "-\u00a0x", "==", "+=", "@@", "=IMPORTXML()", "-(1)",
+    " =1", "   +1", "\n=1", "\u00a0-x", "\u3000@x", "\ufeff=1", "\u200b=1", "\u202e=1", "\u2028=1", "\0=1", "\x0b=1", " \t =1",
+    "\uff1d1+1", "\uff0b1", "\uff0dx", "\uff20SUM(A1)", " \uff1d1", "\u3000\uff1d1", "\ufe661", "\ufe621", "\ufe631", "\ufe6bx",
 ]  # fmt: skip
-HARMLESS = ["x", "", " =1", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
+HARMLESS = ["x", "", " x", "  ", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
 
 
 @pytest.mark.parametrize("key", FORMULAS)
@@ -117,6 +120,26 @@ def test_what_a_spreadsheet_would_run_gets_an_apostrophe(key: str) -> None:
 @pytest.mark.parametrize("key", HARMLESS)
 def test_other_text_stays_as_it_is(key: str) -> None:
     assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [key]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(name: str) -> None:
+    assert harmless(pa.table({name: [1], "n": [2]})).column_names == [f"'{name}", "n"]
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_names_stay_as_they_are(name: str) -> None:
+    assert harmless(pa.table({name: [1]})).column_names == [name]
+
+
+def test_names_are_made_harmless_in_written_csv(tmp_path: Path) -> None:
+    releasing(pa.table({"=1+1": ["x"], " @n": [1]})).write_csv(tmp_path / "r.csv")
+    assert (tmp_path / "r.csv").read_text() == '"\'=1+1","\' @n"\n"x",1\n'
+
+
+def test_words_of_a_dictionary_are_made_harmless() -> None:
+    rows = pa.table({"k": pa.array(["=1", "x", None]).dictionary_encode()})
+    assert harmless(rows)["k"].to_pylist() == ["'=1", "x", None]
 
 
 def test_text_of_any_layout_is_made_harmless() -> None:
@@ -229,6 +252,15 @@ def test_a_name_of_the_greatest_length_can_be_written(some: Release, tmp_path: P
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_a_written_file_can_be_read_by_all(some: Release, tmp_path: Path) -> None:
-    some.write_csv(tmp_path / "r.csv")
-    assert (tmp_path / "r.csv").stat().st_mode & 0o777 == 0o644
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o027, 0o640), (0, 0o666)])
+@pytest.mark.parametrize("writer", ["write_csv", "write_parquet"])
+def test_a_written_file_can_be_read_by_those_whom_the_umask_lets(
+    some: Release, tmp_path: Path, writer: str, umask: int, mode: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        getattr(some, writer)(tmp_path / "r")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "r").stat().st_mode & 0o777 == mode
+    assert [path.name for path in tmp_path.iterdir()] == ["r"]

@@ -14,7 +14,7 @@ from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError
+from plume.errors import UsageError, printable
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.version import __version__
@@ -62,7 +62,7 @@ class Audit:
         verdict = (
             f"{failed} of {len(self.findings)} tests failed" if failed else f"all {len(self.findings)} tests passed"
         )
-        return "\n".join([self.query, f"pipeline {self.pipeline}", head, *lines, verdict])
+        return "\n".join(map(printable, [self.query, f"pipeline {self.pipeline}", head, *lines, verdict]))
 
     def __repr__(self) -> str:
         return str(self)

@@ -1,5 +1,6 @@
 """What `plume ledger` does, as lines to read."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -16,9 +17,18 @@ _OTHERS_MAY_WRITE = 0o022
 def create_dataset(file: Path, name: str, *, epsilon: float, delta: float) -> None:
     """Add a dataset to a ledger, which is made if there is none."""
     budget = Budget(epsilon, delta)
-    ledger = Ledger(file) if file.exists() else Ledger.create(file)
-    ledger.add_dataset(name, budget)
+    if _exists(file):
+        ledger = Ledger(file)
+        ledger.add_dataset(name, budget)
+    else:
+        ledger = Ledger.create(file, datasets={name: budget})
     _say(f"dataset {name} may spend epsilon {epsilon:g} and delta {delta:g}; ledger head {ledger.head}")
+
+
+def _exists(file: Path) -> bool:
+    with suppress(OSError):  # a name that is too long; whoever makes the file says so
+        return file.exists()
+    return False
 
 
 def show_datasets(file: Path) -> None:

@@ -4,12 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import click
-
 from plume.auditing.audit import audit
 from plume.cli.asking import make_engine, make_query
-from plume.cli.output import check_target
-from plume.cli.terminal import remarks
+from plume.cli.targets import check_targets
+from plume.cli.terminal import put, remarks
 from plume.errors import AuditFailed
 from plume.release import write_whole
 
@@ -19,8 +17,7 @@ _ENDINGS = (".json", ".txt")
 def audit_query(options: Mapping[str, Any]) -> None:
     """Print the report, or write it; fail if any test did."""
     query, out = make_query(options), options["out"]
-    if out is not None:
-        check_target(out, _ENDINGS, force=options["force"])
+    check_targets([(out, _ENDINGS)], options)
     report = audit(query, engine=make_engine(options), pipeline=options["pipeline"], trials=options["trials"])
     text = report.to_json() if out is not None and out.suffix.lower() == ".json" else str(report)
     _deliver(text, out, options)
@@ -30,7 +27,7 @@ def audit_query(options: Mapping[str, Any]) -> None:
 
 def _deliver(text: str, out: Path | None, options: Mapping[str, Any]) -> None:
     if out is None:
-        click.echo(text)
+        put(f"{text}\n")
         return
     write_whole(out, lambda file: file.write(f"{text}\n".encode()))
     remarks(quiet=options["quiet"])(f"report written to {out}")

@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from plume.cli.asking import make_query
-from plume.cli.output import check_page, to_csv
-from plume.cli.terminal import remarks
+from plume.cli.output import to_csv
+from plume.cli.targets import REPORT_ENDINGS, check_targets
+from plume.cli.terminal import put, remarks
 from plume.tuning.expectation import USUAL_USERS, Expectation, expect
 
 
 def print_expectation(options: Mapping[str, Any]) -> None:
     """Print what to expect of a query: what people read, or what programs do; and draw it, if asked to."""
     report = options["report"]
-    if report is not None:
-        check_page(report, force=options["force"])
+    check_targets([(report, REPORT_ENDINGS)], options)
     expectation = expect(
         make_query(options),
         limits=options["limits"],
@@ -32,8 +30,8 @@ def print_expectation(options: Mapping[str, Any]) -> None:
 def _print(expectation: Expectation, layout: str) -> None:
     match layout:
         case "csv":
-            click.echo(to_csv(expectation.to_arrow(), header=True), nl=False)
+            put(to_csv(expectation.to_arrow(), header=True))
         case "json":
-            click.echo(expectation.to_json())
+            put(f"{expectation.to_json()}\n")
         case _:
-            click.echo(str(expectation))
+            put(f"{expectation}\n")

@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from plume.cli.asking import declare, make_query
 from plume.cli.statement_text import read_text
+from plume.cli.terminal import put
 from plume.explanation import Explanation
 from plume.running import explain
 from plume.statement.answering import explain_sql
@@ -17,11 +16,11 @@ def print_explanation(options: Mapping[str, Any]) -> None:
     """Print how the question would be answered."""
     explanation = _explain(options)
     if options["dialect"] is not None:
-        click.echo(explanation.sql(options["dialect"]))
+        put(f"{explanation.sql(options['dialect'])}\n")
     elif options["layout"] == "json":
-        click.echo(json.dumps(explanation.record(), indent=2))
+        put(f"{json.dumps(explanation.record(), indent=2)}\n")
     else:
-        click.echo(str(explanation))
+        put(f"{explanation}\n")
 
 
 def _explain(options: Mapping[str, Any]) -> Explanation:

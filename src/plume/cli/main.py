@@ -8,6 +8,9 @@ import io
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import click
@@ -32,11 +35,13 @@ class _Commands(click.Group):
         for number, arg in enumerate(args, start=1):
             if any("\ud800" <= char <= "\udfff" for char in arg):
                 ctx.fail(f"argument {number} is not valid UTF-8 text.")
-        return super().parse_args(ctx, args)
+        with _printable_refusals():
+            return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _printable_refusals():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except KeyboardInterrupt:
@@ -47,8 +52,18 @@ class _Commands(click.Group):
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader has seen enough; click ends quietly
             sentence, code = _UNEXPECTED, _ANYTHING_ELSE
-        click.echo(f"Error: {printable(sentence)}", err=True)
+        click.echo(f"Error: {sentence}", err=True)
         raise click.exceptions.Exit(code)
+
+
+@contextmanager
+def _printable_refusals() -> Iterator[None]:
+    """Escape what click quotes from the command line when it refuses it."""
+    try:
+        yield
+    except click.ClickException as error:
+        error.message = printable(error.message, keep="\n")  # type: ignore[misc]  # click offers no other way in
+        raise
 
 
 def _code_of(error: PlumeError) -> int:
@@ -71,8 +86,26 @@ def _code_of(error: PlumeError) -> int:
 def main() -> None:
     """Differentially private GROUP BY at any scale."""
     if threading.current_thread() is threading.main_thread():
-        # Whoever asks politely gets the same as Ctrl-C: nothing half-written and nothing left behind.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        _end_as_if_interrupted()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a letter shows its number; that is no reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
+
+
+# Whoever asks politely, a terminal that is closed, and the key that would also write all memory to a file.
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def _end_as_if_interrupted() -> None:
+    """Give whoever ends the command the same as Ctrl-C: nothing half-written and nothing left behind."""
+    for number in _ENDING:
+        # What the caller had ignored, as nohup does, stays ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Interrupt once: a terminal and its shell both say that they close, and the second must not stop the tidying up."""
+    for other in _ENDING:
+        signal.signal(other, signal.SIG_IGN)
+    signal.default_int_handler(number, frame)

@@ -81,7 +81,6 @@ _from_file = click.option(
     "query_file",
     type=click.Path(exists=True, dir_okay=False, allow_dash=False, path_type=Path),
     is_eager=True,
-    expose_value=False,
     callback=_query_file,
     metavar="FILE",
     help="A .toml file with these options; what is given here as well counts.",

@@ -1,22 +1,17 @@
-"""Where results go: files that are checked before anything runs, or standard output."""
+"""Where results go: files, or standard output."""
 
 import errno
 import json
-import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
 
-import click
 import pyarrow as pa
 import pyarrow.csv
 
-from plume.cli.terminal import Say
-from plume.engines.files import find_files
-from plume.errors import InputError, OutputError, printable
+from plume.cli.terminal import Say, put
+from plume.errors import OutputError
 from plume.release import Release, harmless, show, write_whole
-from plume.report.chart import refuse_without_charts
 
 
 def _write_json(release: Release, path: Path) -> None:
@@ -26,41 +21,8 @@ def _write_json(release: Release, path: Path) -> None:
 _WRITERS = {".parquet": Release.write_parquet, ".csv": Release.write_csv, ".json": _write_json}
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
-REPORT_ENDINGS = (".html",)
 _TABLE_ROWS = 40
 _ROWS_AT_ONCE = 2**16
-
-
-def check_target(path: Path, endings: Collection[str], *, force: bool) -> None:
-    """Refuse a file that could not be written, or that is there and may not be replaced."""
-    name = str(path)
-    if path.suffix.lower() not in endings:
-        raise OutputError(f"{name!r} does not end in {' or '.join(endings)}; the ending says what to write.")
-    if path.is_dir():
-        raise OutputError(f"{name!r} is a folder; give the name of a file.")
-    if path.exists() and not force:
-        raise OutputError(f"{name!r} exists; give another name, or --force to replace it.")
-    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-        raise OutputError(f"the folder of {name!r} is not there or not writable; make it first.")
-
-
-def check_page(path: Path, *, force: bool) -> None:
-    """Refuse a page that could not be written, or whose charts could not be drawn."""
-    refuse_without_charts()
-    check_target(path, REPORT_ENDINGS, force=force)
-
-
-def refuse_input_as_target(files: Sequence[str], target: Path) -> None:
-    """Refuse to replace the data itself, which --force alone must not be able to do."""
-    if target.exists() and any(path.samefile(target) for file in files for path in _paths(file)):
-        raise OutputError(f"{str(target)!r} is part of the data; give another name.")
-
-
-def _paths(file: str) -> tuple[Path, ...]:
-    """Find the files behind a name; a table of Spark's has none here, and what is not there at all is said by the run."""
-    with suppress(InputError):
-        return find_files(file).paths
-    return ()
 
 
 def write_rows(release: Release, path: Path) -> None:
@@ -95,32 +57,31 @@ def refuse_closed_output() -> None:
 def _print_rows(rows: pa.Table, layout: str | None, say: Say) -> None:
     match layout or ("table" if sys.stdout.isatty() else "csv"):
         case "table":
-            click.echo(show(rows, _TABLE_ROWS))
+            put(f"{show(rows, _TABLE_ROWS)}\n")
             if rows.num_rows > _TABLE_ROWS:
                 say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
         case "csv":
-            _print_pieces(_csv_pieces(harmless(rows)))
+            _put_all(_csv_pieces(rows))
         case _:
-            _print_pieces(_json_pieces(rows))
+            _put_all(_json_pieces(rows))
 
 
-def _print_pieces(pieces: Iterable[bytes]) -> None:
-    """Print bytes as they are, whatever the locale; but on a terminal nothing that could command it."""
+def _put_all(pieces: Iterable[bytes]) -> None:
     for piece in pieces:
-        click.echo(printable(piece.decode(errors="replace"), keep="\n") if sys.stdout.isatty() else piece, nl=False)
+        put(piece)
 
 
 def _csv_pieces(rows: pa.Table) -> Iterable[bytes]:
     yield to_csv(rows.slice(0, 0), header=True)
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield to_csv(batch, header=False)
+        yield to_csv(pa.Table.from_batches([batch]), header=False)
 
 
-def to_csv(rows: pa.Table | pa.RecordBatch, *, header: bool) -> bytes:
-    """Give rows as CSV, in bytes that are the same whatever the locale."""
+def to_csv(rows: pa.Table, *, header: bool) -> bytes:
+    """Give rows as CSV, in bytes that are the same whatever the locale, and without formulas."""
     sink = pa.BufferOutputStream()
     try:
-        pyarrow.csv.write_csv(rows, sink, pyarrow.csv.WriteOptions(include_header=header))
+        pyarrow.csv.write_csv(harmless(rows), sink, pyarrow.csv.WriteOptions(include_header=header))
     except pa.ArrowException:
         sink = None
     if sink is None:

@@ -1,28 +1,24 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from plume.cli.asking import declare, find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
-    REPORT_ENDINGS,
     ROWS_ENDINGS,
-    check_target,
     print_rows,
     refuse_closed_output,
-    refuse_input_as_target,
     write_record,
     write_rows,
 )
 from plume.cli.progress import OnStep, show_stages
 from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
+from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.release import Release, refuse_intervals
-from plume.report.chart import refuse_without_charts
 from plume.running import run
 from plume.statement.answering import answer, ask
 
@@ -59,7 +55,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
             tables[which][name] = file
         declared = declare(tables["tables"], options["units"])
         asked = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
-        _check_targets(options, asked.files)
+        _check_targets(options, [*asked.files, *(file for *_, file in given)])
         _check_shape(options, asked.statement.ordering.columns)
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
@@ -89,13 +85,8 @@ def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
         raise UsageError("--format is for standard output; with --out the file's ending says what to write.")
     if options["out"] is None:
         refuse_closed_output()
-    if options["report"] is not None:
-        refuse_without_charts()
-    for name, endings in (("out", ROWS_ENDINGS), ("record", RECORD_ENDINGS), ("report", REPORT_ENDINGS)):
-        target: Path | None = options[name]
-        if target is not None:
-            check_target(target, endings, force=options["force"])
-            refuse_input_as_target(files, target)
+    endings = {"out": ROWS_ENDINGS, "record": RECORD_ENDINGS, "report": REPORT_ENDINGS}
+    check_targets([(options[name], allowed) for name, allowed in endings.items()], options, files)
 
 
 def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Data that come through a pipe: a plan may read its rows twice, so they go to a file that only we can read, and it goes afterwards."""
 
+import os
 import shutil
 import sys
 import tempfile
@@ -37,7 +38,7 @@ def files_behind(names: tuple[str, ...], form: str, folder: Path | None) -> Iter
 def _keep(path: Path) -> None:
     full = False
     try:
-        with path.open("xb") as file:
+        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file, _AT_ONCE)
     except OSError:
         full = True

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plume.cli.output import check_target
 from plume.cli.progress import on_terminal
+from plume.cli.targets import check_target
 from plume.cli.terminal import remarks
 from plume.errors import OutputError
 from plume.synthetic.dataset import write_paper_data

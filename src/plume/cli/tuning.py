@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-import click
-
 from plume.cli.asking import make_query
 from plume.cli.measure_text import parse_measure
-from plume.cli.output import check_page, check_target, refuse_input_as_target, to_csv
-from plume.cli.terminal import remarks
+from plume.cli.output import to_csv
+from plume.cli.targets import REPORT_ENDINGS, check_targets
+from plume.cli.terminal import put, remarks
 from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
 
 _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
@@ -17,12 +16,8 @@ _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_
 def tune_query(options: Mapping[str, Any]) -> None:
     """Estimate, and print or write; whatever leaves says that it is not private."""
     out = None if options["out"] is None else marked(options["out"])
-    if out is not None:
-        check_target(out, _WRITERS, force=options["force"])
-        refuse_input_as_target(options["files"], out)
     report = None if options["report"] is None else marked(options["report"])
-    if report is not None:
-        check_page(report, force=options["force"])
+    check_targets([(out, tuple(_WRITERS)), (report, REPORT_ENDINGS)], options, options["files"])
     tuning = tune(
         make_query(options),
         list(options["files"]),
@@ -44,8 +39,8 @@ def tune_query(options: Mapping[str, Any]) -> None:
 def _print(tuning: NotPrivateTuning, layout: str) -> None:
     match layout:
         case "csv":
-            click.echo(to_csv(tuning.to_arrow(), header=True), nl=False)
+            put(to_csv(tuning.to_arrow(), header=True))
         case "json":
-            click.echo(tuning.to_json())
+            put(f"{tuning.to_json()}\n")
         case _:
-            click.echo(str(tuning))
+            put(f"{tuning}\n")

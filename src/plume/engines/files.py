@@ -4,6 +4,7 @@ import glob
 import re
 import tempfile
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,9 +73,20 @@ def _expand(given: Any) -> list[tuple[Path, Path]]:
 
 
 def _existing(path: Path) -> list[tuple[Path, Path]]:
-    if path.is_dir():
-        return [(found, path) for found in sorted(path.rglob("*")) if _is_finished_parquet(found, path)]
-    return [(path, path.parent)] if path.exists() else []
+    with suppress(OSError):  # a name that is too long, or in a folder that is closed to us, is not there
+        if path.is_dir():
+            return [(found, path) for found in sorted(path.rglob("*")) if _is_finished_parquet(found, path)]
+        refuse_special_file(path)
+        return [(path, path.parent)] if path.exists() else []
+    return []
+
+
+def refuse_special_file(path: Path) -> None:
+    """Refuse a pipe, a socket or a device: it cannot be read twice, and waiting for it would not hear Ctrl-C."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            f"{path.name!r} is a pipe, a socket or a device; it must be a file. Write it to one first, or pipe it into standard input, -."
+        )
 
 
 def _is_finished_parquet(path: Path, folder: Path) -> bool:

@@ -91,20 +91,22 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     if len(headers) > 1:
         raise InputError(f"the {len(files.paths)} files differ in their first lines, which must name the same columns.")
     delimiter, *names = headers.pop()
-    if not set(names) & set(kinds):
-        # Then the line may be a row, and nothing of it may be said.
-        raise ColumnNotFound(
-            f"no column {next(iter(kinds))!r} in {files.names}; its first line must name the columns, in UTF-8."
-        )
-    refuse_ambiguous(names, kinds)
-    columns = _told_apart(names)
-    # Where one is missing all are read, so that it can be said which there are.
-    wanted = list(kinds) if set(kinds) <= set(names) else columns
+    _refuse_wrong_header(names, files, kinds)
     return (
-        f"SELECT {_casting(wanted, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(columns)}, header=true, "
+        f"SELECT {_casting(kinds, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(_told_apart(names))}, header=true, "
         f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, "
         "parallel=false)"
     )
+
+
+def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> None:
+    """Refuse a first line without the columns of the query. It may be a row, so nothing of it is said but what the query says."""
+    if missing := [name for name in kinds if name not in names]:
+        raise ColumnNotFound(
+            f"no column {missing[0]!r} in {files.names}; its first line must name the columns, in UTF-8, with these very letters."
+        )
+    as_asked = {name.casefold(): name for name in kinds}
+    refuse_ambiguous([as_asked.get(name.casefold(), name) for name in names], kinds)
 
 
 def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.engines.engine import Table
+from plume.engines.files import refuse_special_file
 from plume.engines.frames import is_spark_frame, to_arrow
 from plume.engines.reading import refuse_ambiguous
 from plume.engines.spark_silence import withheld
@@ -95,6 +96,9 @@ def _open_parquet(run: SparkInput, name: str, content: Any) -> None:
     paths = [str(path) for path in (content if isinstance(content, list | tuple) else [content])]
     if not paths:
         raise InputError("the list of files is empty; name at least one Parquet file or folder.")
+    for path in paths:
+        with suppress(OSError):  # what is no name of a file here may be one elsewhere
+            refuse_special_file(Path(path))
     read = False
     with suppress(EngineError):
         run.read_parquet(name, paths)

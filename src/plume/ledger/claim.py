@@ -64,7 +64,8 @@ class Claim:
         content = released.read_bytes() if released.exists() else b""
         if hash_of_bytes(content) != expected:
             raise LedgerDamaged(
-                f"the file of release {self.release_id!r} is missing or was changed; put it back from a copy."
+                f"the file of release {self.release_id!r} is missing or was changed; put it back from a copy, as {str(released)!r}. "
+                "Earlier versions kept it beside the link, if the ledger was reached by one."
             )
         return content
 

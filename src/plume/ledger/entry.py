@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
+from plume.errors import LedgerDamaged
 from plume.ledger.charge import Charge
 
 BEGINNING = "0" * 64
@@ -55,6 +56,9 @@ class Entry:
         return Charge(**{part.name: self.content[part.name] for part in fields(Charge)})
 
 
+_HASHED = tuple(part.name for part in fields(Entry) if part.name != "hash")
+
+
 def written(content: Mapping[str, Any]) -> str:
     """Write content down in the one way that is hashed."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -62,16 +66,24 @@ def written(content: Mapping[str, Any]) -> str:
 
 def hash_of(entry: Entry) -> str:
     """Hash an entry together with the hash of the one before."""
-    said = asdict(entry)
-    del said["hash"]
+    said = {name: getattr(entry, name) for name in _HASHED}
     return hashlib.sha256(written(said).encode()).hexdigest()
 
 
-def first_broken(entries: Iterable[Entry]) -> int | None:
-    """Find the first entry that does not follow from those before, by hash and by number."""
-    previous = BEGINNING
+def refuse_broken_chain(entries: Iterable[Entry]) -> None:
+    """Refuse a ledger whose entries do not follow from each other: by hash, by number, and by the steps of each release."""
+    previous, states = BEGINNING, dict[str | None, Kind]()
     for number, entry in enumerate(entries, start=1):
         if (entry.number, entry.previous, entry.hash) != (number, previous, hash_of(entry)):
-            return number
-        previous = entry.hash
-    return None
+            raise LedgerDamaged(
+                f"entry {number} does not follow from the one before it: the ledger was changed by hand."
+            )
+        if not _is_in_order(entry, states):
+            raise LedgerDamaged(f"entry {number} is out of order: the ledger was changed by hand.")
+        previous, states[entry.release_id] = entry.hash, entry.kind
+
+
+def _is_in_order(entry: Entry, states: Mapping[str | None, Kind]) -> bool:
+    if entry.kind == Kind.DATASET:
+        return entry.release_id is None
+    return entry.release_id is not None and states.get(entry.release_id) == MOVES[entry.kind]

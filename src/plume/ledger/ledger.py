@@ -1,6 +1,7 @@
 """`plume.Ledger`: datasets with a total budget, and what was spent of it."""
 
 import re
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from plume.ledger import verification
 from plume.ledger.charge import DELTAS, EPSILONS, limit_of
 from plume.ledger.claim import Claim, account, claim_of, claimed
 from plume.ledger.composition import least_total
-from plume.ledger.entry import BEGINNING, Entry, Kind
+from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
@@ -38,11 +39,16 @@ class Ledger:
         refuse_what_is_no_ledger(self.path)
 
     @classmethod
-    def create(cls, path: str | Path) -> Self:
-        """Make an empty ledger where there is none."""
+    def create(cls, path: str | Path, *, datasets: Mapping[str, Budget] | None = None) -> Self:
+        """Make a ledger where there is none, with the given datasets or empty: all of it, or nothing."""
         if not isinstance(path, str | Path) or "\0" in str(path):
             raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
-        create_file(Path(path))
+
+        def fill(made: Path) -> None:
+            for name, budget in (datasets or {}).items():
+                cls(made).add_dataset(name, budget)
+
+        create_file(Path(path), fill)
         return cls(path)
 
     def add_dataset(self, name: str, budget: Budget) -> "Dataset":
@@ -82,7 +88,7 @@ class Ledger:
 
     def recover(self) -> dict[str, str]:
         """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are let be."""
-        verification.refuse_broken_chain(self.history())
+        refuse_broken_chain(self.history())
         return {release_id: self._recover(release_id) for release_id in self.unfinished()}
 
     def unfinished(self) -> dict[str, str]:
@@ -107,8 +113,9 @@ class Ledger:
 
     @property
     def shelf(self) -> Shelf:
-        """Where released rows are kept: the folder `<ledger>.releases`."""
-        return Shelf(self.path.with_name(f"{self.path.name}.releases"))
+        """Where released rows are kept: the folder `<ledger>.releases` beside the file itself, whatever links lead to it."""
+        file = self.path.resolve()
+        return Shelf(file.with_name(f"{file.name}.releases"))
 
 
 @dataclass(frozen=True)

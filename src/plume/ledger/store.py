@@ -8,67 +8,66 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
-from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, written
+from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, refuse_broken_chain, written
+from plume.ledger.schema import APPLICATION, VERSION, create_tables, refuse_changed_schema
 
-# "plum" in ASCII: tells our files from other SQLite files.
-_APPLICATION = 0x706C756D
-_VERSION = 1
 _WAIT_SECONDS = 30
 # SQLite's locks cannot be relied on there.
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse")
+# The whole chain is read before what allows or spends a budget; the steps that follow a charge need not read it again.
+_CHECKED_BEFORE = (Kind.DATASET, Kind.RESERVED)
 _COLUMNS = "number, kind, dataset, release_id, at, content, previous, hash"
 
 _Result = TypeVar("_Result")
 
 
-def create_file(path: Path) -> None:
-    """Make an empty ledger; the file appears whole or not at all, and never takes the place of another."""
+def create_file(path: Path, fill: Callable[[Path], None]) -> None:
+    """Make a ledger; the file appears when it is filled, whole or not at all, and never takes the place of another."""
     _refuse_network(path)
     failure: str | None = None
     try:
-        _create_beside(path)
+        _create_beside(path, fill)
     except FileExistsError:
         failure = f"{str(path)!r} exists already; give another name."
-    except (OSError, sqlite3.Error):
+    except (OSError, sqlite3.Error, ResourceError):
         failure = f"{str(path)!r} could not be made; is its folder there, writable, and is there room?"
     if failure:
         raise LedgerError(failure)
 
 
-def _create_beside(path: Path) -> None:
+def _create_beside(path: Path, fill: Callable[[Path], None]) -> None:
     with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
         made = Path(folder) / "ledger"
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        connection = _connect(made)
-        connection.executescript(
-            f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION}; BEGIN; {_schema()} COMMIT;"
-        )
-        connection.close()
+        with _open(made) as connection:
+            create_tables(connection)
+        fill(made)
         os.link(made, path)
     sync_folder(path.parent)
 
 
-def _schema() -> str:
-    return (files("plume.ledger") / "schema.sql").read_text(encoding="utf-8")
-
-
 def refuse_what_is_no_ledger(path: Path) -> None:
     """Refuse a path without a ledger this version can read; a ledger is never made by the way."""
-    if not path.is_file():
+    if not _is_file(path):
         raise LedgerError(f"no ledger {str(path)!r}; make one with plume.Ledger.create or `plume ledger create`.")
     _refuse_network(path)
     found = _reading(
         path, lambda connection: (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
     )
-    if found[0] != _APPLICATION:
+    if found[0] != APPLICATION:
         raise LedgerError(f"{str(path)!r} is no ledger of Plume.")
-    if found[1] != _VERSION:
-        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {_VERSION}.")
+    if found[1] != VERSION:
+        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {VERSION}.")
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):  # a name that is too long, or in a folder that is closed to us
+        return path.is_file()
+    return False
 
 
 def read_entries(path: Path) -> tuple[Entry, ...]:
@@ -81,16 +80,21 @@ def entries_of(path: Path, release_id: str) -> tuple[Entry, ...]:
     return _reading(path, lambda connection: _select(connection, "WHERE release_id = ? ORDER BY number", release_id))
 
 
-def is_intact(path: Path) -> bool:
-    """Ask SQLite whether the file is whole."""
+def refuse_damaged_file(path: Path) -> None:
+    """Refuse a file that SQLite does not find whole, or that lacks what keeps entries in order."""
     found: list[tuple[str]] = _reading(path, lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
-    return found == [("ok",)]
+    if found != [("ok",)]:
+        raise LedgerDamaged(f"SQLite finds {str(path)!r} damaged; put it back from a copy.")
+    _reading(path, refuse_changed_schema)
 
 
 def append(path: Path, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, Any]) -> Entry:
-    """Add one entry, on disk when this returns."""
+    """Add one entry, on disk when this returns; never to a ledger that was changed by hand."""
 
     def add(connection: sqlite3.Connection) -> Entry:
+        refuse_changed_schema(connection)
+        if kind in _CHECKED_BEFORE:
+            refuse_broken_chain(_select(connection, "ORDER BY number"))
         last = _select(connection, "ORDER BY number DESC LIMIT 1")
         number, previous = (last[0].number + 1, last[0].hash) if last else (1, BEGINNING)
         at = datetime.now(UTC).isoformat(timespec="milliseconds")

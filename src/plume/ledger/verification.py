@@ -6,15 +6,14 @@ from plume.errors import LedgerDamaged
 from plume.ledger.charge import Charge, Limit
 from plume.ledger.claim import claim_of
 from plume.ledger.composition import total
-from plume.ledger.entry import BEGINNING, MOVES, Entry, Kind, first_broken
+from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.shelf import Shelf
-from plume.ledger.store import is_intact, read_entries
+from plume.ledger.store import read_entries, refuse_damaged_file
 
 
 def verify(path: Path, shelf: Shelf, head: str | None) -> str:
     """Raise LedgerDamaged at the first thing that is wrong; return the head."""
-    if not is_intact(path):
-        raise LedgerDamaged(f"SQLite finds {str(path)!r} damaged; put it back from a copy.")
+    refuse_damaged_file(path)
     entries = read_entries(path)
     refuse_broken_chain(entries)
     hashes = [BEGINNING, *(entry.hash for entry in entries)]
@@ -27,18 +26,6 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
         if entry.kind == Kind.RELEASED:
             claim_of(path, shelf, _reservation(entries, entry)).read()
     return hashes[-1]
-
-
-def refuse_broken_chain(entries: tuple[Entry, ...]) -> None:
-    """Refuse a ledger whose entries do not follow from each other."""
-    broken = first_broken(entries)
-    if broken is not None:
-        raise LedgerDamaged(f"entry {broken} does not follow from the one before it: the ledger was changed by hand.")
-    states: dict[str | None, Kind] = {}
-    for entry in entries:
-        if entry.release_id is not None and states.get(entry.release_id) != MOVES[entry.kind]:
-            raise LedgerDamaged(f"entry {entry.number} is out of order: the ledger was changed by hand.")
-        states[entry.release_id] = entry.kind
 
 
 def _refuse_overspending(entries: tuple[Entry, ...]) -> None:

@@ -26,7 +26,7 @@ from plume.mechanisms.sum import SumOfTotals
 from plume.pipelines.calibrated import CalibratedQuery, calibrate
 from plume.privacy.budget import Budget
 from plume.query import Query
-from plume.release import show, write_whole
+from plume.release import harmless, show, write_whole
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
@@ -91,7 +91,7 @@ class NotPrivateTuning:
     def write_csv(self, path: str | Path) -> Path:
         """Write the rows; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
         target = marked(Path(path))
-        write_whole(target, lambda file: pyarrow.csv.write_csv(self.to_arrow(), file))
+        write_whole(target, lambda file: pyarrow.csv.write_csv(harmless(self.to_arrow()), file))
         return target
 
     def write_json(self, path: str | Path) -> Path:

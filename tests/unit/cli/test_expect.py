@@ -21,6 +21,12 @@ def test_a_table_is_printed(expect: Invoke) -> None:
     assert result.stdout.startswith("expected from the query alone")
 
 
+def test_formulas_in_names_are_made_harmless_in_csv(expect: Invoke) -> None:
+    header = expect("--measure", 'users AS "=1+1"', "--format", "csv").stdout.splitlines()[0]
+    assert '"\'=1+1_half_width"' in header
+    assert '"=1+1' not in header
+
+
 def test_the_grid_is_printed_as_csv(expect: Invoke) -> None:
     result = expect("--limit", 8, "--limit", 2, "--at-epsilon", 1.5, "--users-per-key", 30, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(result.stdout)))

@@ -122,10 +122,10 @@ def test_a_permission_that_is_denied_is_told_before_anything_is_spent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same for root, who is told no by nobody: the check itself says so."""
-    from plume.cli.output import check_target  # noqa: PLC0415 - beside what it replaces
+    from plume.cli.targets import check_target  # noqa: PLC0415 - beside what it replaces
     from plume.errors import OutputError  # noqa: PLC0415 - the same
 
-    monkeypatch.setattr("plume.cli.output.os.access", lambda path, mode: False)  # noqa: ARG005
+    monkeypatch.setattr("plume.cli.targets.os.access", lambda path, mode: False)  # noqa: ARG005
     with pytest.raises(OutputError, match="is not there or not writable"):
         check_target(folder / "out.csv", [".csv"], force=False)
 

@@ -2,9 +2,12 @@
 
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -72,6 +75,49 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path: Path) -> None:
         assert run.stderr.read() == "Error: interrupted.\n"
     assert run.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+@contextmanager
+def reading_rows(folder: Path, asked: list[str], before: str = "") -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a run that has written some of its standard input to a file and waits for the rest; `before` is shell to run first."""
+    command = shlex.join([*PLUME, "run", "-", *asked, "--quiet"])
+    run = subprocess.Popen(  # noqa: S603
+        ["bash", "-c", f"{before}exec {command}"],  # noqa: S607
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(folder)},
+    )
+    with run:
+        while not (found := list(folder.glob("plume-*/standard_input.csv"))):
+            assert run.poll() is None
+        yield run, found[0]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_whatever_ends_a_run_leaves_no_rows_of_standard_input(
+    tmp_path: Path, asked: list[str], sent: signal.Signals, times: int
+) -> None:
+    with reading_rows(tmp_path, asked) as (run, _):
+        for _ in range(times):
+            run.send_signal(sent)
+        _, said = run.communicate()
+    assert (run.returncode, said) == (130, b"Error: interrupted.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_standard_input_are_kept_for_their_owner_only(tmp_path: Path, asked: list[str]) -> None:
+    with reading_rows(tmp_path, asked, before="umask 0; ") as (run, rows):
+        assert (rows.stat().st_mode & 0o777, rows.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        run.send_signal(signal.SIGTERM)
+
+
+def test_a_run_that_shall_outlive_its_terminal_does(tmp_path: Path, asked: list[str]) -> None:
+    with reading_rows(tmp_path, asked, before="trap '' HUP; ") as (run, _):
+        run.send_signal(signal.SIGHUP)
+        shown, _ = run.communicate(b"user_id,recipe\n")
+    assert (run.returncode, shown) == (0, b'"recipe","count"\n')
 
 
 def test_a_terminal_sees_stages_come_and_go(searches: Path, asked: list[str]) -> None:

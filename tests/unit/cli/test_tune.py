@@ -1,4 +1,5 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_csv_goes_to_standard_output_or_a_file_whose_name_says_it(tune: Invoke, 
     assert all("NOT PRIVATE" in line for line in printed.splitlines()[1:])
 
 
+def test_formulas_in_names_are_made_harmless_in_csv(tune: Invoke, tmp_path: Path) -> None:
+    named = ["--measure", 'users AS "=1+1"']
+    assert tune(*named, "--out", tmp_path / "tuned.csv").exit_code == 0
+    for csv in (tune(*named, "--format", "csv").stdout, (tmp_path / "tuned.NOT-PRIVATE.csv").read_text()):
+        assert '"\'=1+1"' in csv
+        assert '"=1+1"' not in csv
+
+
 def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> None:
     written = tmp_path / "tuned.NOT-PRIVATE.json"
     written.write_text("mine")
@@ -48,6 +57,18 @@ def test_a_file_that_exists_is_not_replaced(tune: Invoke, tmp_path: Path) -> Non
     assert (result.exit_code, written.read_text()) == (2, "mine")
     assert tune("--out", tmp_path / "tuned.json", "--force", "--quiet").stderr == ""
     assert json.loads(written.read_text())["keys"] == 3
+
+
+@pytest.mark.parametrize(("option", "ending"), [("--out", "csv"), ("--out", "json"), ("--report", "html")])
+def test_what_is_not_private_is_open_only_to_whom_the_umask_lets_in(
+    tune: Invoke, tmp_path: Path, option: str, ending: str
+) -> None:
+    before = os.umask(0o077)
+    try:
+        assert tune(option, tmp_path / f"tuned.{ending}").exit_code == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / f"tuned.NOT-PRIVATE.{ending}").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_page_of_curves_says_not_private_in_its_name(tune: Invoke, tmp_path: Path) -> None:

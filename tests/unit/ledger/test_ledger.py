@@ -1,5 +1,7 @@
 import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -288,3 +290,23 @@ def test_files_are_for_their_owner_only(ledger: plume.Ledger) -> None:
 
 def test_an_empty_ledger_has_a_head(tmp_path: Path) -> None:
     assert plume.Ledger.create(tmp_path / "l").verify() == BEGINNING
+
+
+READING_BACK = """
+import os, sys
+import plume
+query = plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=4, budget=plume.Budget(1, 1e-6))
+ledger = plume.Ledger(sys.argv[1])
+plume.explain(query)
+before = os.listdir("/proc/self/task")
+plume.run(query, "gone.parquet", ledger=ledger, dataset="searches", release_id="first")
+print(len(os.listdir("/proc/self/task")) - len(before))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted where Linux lists them")
+def test_reading_a_release_back_starts_no_thread_that_could_outlive_python(ledger: plume.Ledger) -> None:
+    """A thread of Arrow's that gives bytes of Python's back while Python ends aborts the process."""
+    plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    command = [sys.executable, "-c", READING_BACK, str(ledger.path)]
+    assert subprocess.check_output(command, text=True) == "0\n"  # noqa: S603

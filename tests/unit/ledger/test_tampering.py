@@ -1,18 +1,21 @@
 """A ledger that was changed by hand: the database refuses, and where it was forced to, the chain tells."""
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import plume
 from plume.errors import LedgerDamaged
 from plume.ledger.charge import EPSILONS, Charge
 from plume.ledger.claim import reserve
-from plume.ledger.entry import Kind
+from plume.ledger.entry import Entry, Kind, hash_of
 from plume.ledger.store import Refused, append
 
 CHARGE = Charge(EPSILONS, 0, EPSILONS, 0, 0)
@@ -119,4 +122,104 @@ def test_a_damaged_file_is_told(ledger: plume.Ledger) -> None:
     content[4096:20000] = bytes(20000 - 4096)
     ledger.path.write_bytes(content)
     with pytest.raises(LedgerDamaged, match="damaged"):
+        ledger.verify()
+
+
+SCHEMA_CHANGES = [
+    "DROP TRIGGER limits_hold",
+    "DROP TRIGGER releases_move_forward",
+    "DROP TRIGGER entries_follow_each_other",
+    "DROP TRIGGER entries_never_change",
+    "DROP TRIGGER entries_never_go",
+    "DROP INDEX one_limit_per_dataset",
+    "DROP INDEX each_kind_once_per_release",
+    "DROP INDEX by_dataset",
+    "CREATE TRIGGER more AFTER INSERT ON entries BEGIN SELECT 1; END",
+    "CREATE TABLE more (x)",
+    "CREATE VIEW more AS SELECT 1",
+    "ALTER TABLE entries ADD COLUMN more TEXT",
+]
+
+
+@pytest.fixture(params=SCHEMA_CHANGES)
+def weakened(ledger: plume.Ledger, request: pytest.FixtureRequest) -> plume.Ledger:
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        connection.execute(request.param)
+    return ledger
+
+
+def test_a_ledger_with_other_tables_indexes_or_triggers_is_told(weakened: plume.Ledger) -> None:
+    with pytest.raises(LedgerDamaged, match="tables, indexes or triggers are not the ones it was made with"):
+        weakened.verify()
+
+
+def test_a_ledger_with_other_tables_indexes_or_triggers_is_not_charged(weakened: plume.Ledger) -> None:
+    before = weakened.head
+    with pytest.raises(LedgerDamaged, match="tables, indexes or triggers are not the ones it was made with"):
+        reserve(weakened.path, "d", "c", request="q", charge=CHARGE)
+    assert weakened.head == before
+
+
+@pytest.mark.parametrize("kind", [Kind.DRAWING, Kind.ABANDONED])
+def test_a_release_in_a_ledger_without_its_triggers_does_not_go_on(ledger: plume.Ledger, kind: Kind) -> None:
+    with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
+        connection.execute("DROP TRIGGER releases_move_forward")
+    with pytest.raises(LedgerDamaged, match="triggers are not the ones it was made with"):
+        append(ledger.path, kind, "d", "a", {})
+
+
+def test_every_flipped_letter_of_a_trigger_is_told(ledger: plume.Ledger) -> None:
+    """Each twentieth byte; SQLite itself would run most of these triggers without a word."""
+    content = ledger.path.read_bytes()
+    triggers = [found.start() for found in re.finditer(rb"CREATE TRIGGER", content)]
+    places = range(min(triggers), content.index(b"END", max(triggers)), 20)
+    assert len(places) > 50
+    for place in places:
+        ledger.path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(LedgerDamaged, match=r"damaged|not the ones it was made with"):
+            ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET content = replace(content, '1000000000', '1') WHERE number = 2",
+        "UPDATE entries SET content = replace(content, '3000000000', '9000000000') WHERE number = 1",
+        "DELETE FROM entries WHERE number = 2",
+    ],
+)
+def test_a_ledger_with_a_broken_chain_is_not_charged(ledger: plume.Ledger, statement: str) -> None:
+    force(ledger, statement)
+    before = ledger.head
+    with pytest.raises(LedgerDamaged, match="does not follow from the one before it"):
+        reserve(ledger.path, "d", "c", request="q", charge=CHARGE)
+    assert ledger.head == before
+
+
+def test_a_ledger_with_a_broken_chain_gets_no_dataset(ledger: plume.Ledger) -> None:
+    force(ledger, "UPDATE entries SET at = '2020-01-01' WHERE number = 3")
+    with pytest.raises(LedgerDamaged, match="does not follow from the one before it"):
+        ledger.add_dataset("more", plume.Budget(1))
+
+
+def test_a_run_on_a_ledger_with_a_broken_chain_releases_nothing(ledger: plume.Ledger) -> None:
+    force(ledger, "UPDATE entries SET at = '2020-01-01' WHERE number = 2")
+    query = plume.Query(
+        user="u", keys="k", measures=[plume.users()], max_keys_per_user=1, budget=plume.Budget(1), public_keys=["x"]
+    )
+    with pytest.raises(LedgerDamaged, match="entry 2 does not follow"):
+        plume.run(query, pa.table({"u": ["1"], "k": ["x"]}), ledger=ledger, dataset="d", release_id="c")
+    assert not list(ledger.shelf.folder.iterdir())
+
+
+def test_an_entry_out_of_order_is_told_even_where_its_hash_is_right(ledger: plume.Ledger) -> None:
+    """What somebody can do who knows how to hash: here a release that is drawn without being reserved."""
+    last = ledger.history()[-1]
+    made = Entry(last.number + 1, Kind.DRAWING, "d", "c", last.at, {}, last.hash)
+    made = replace(made, hash=hash_of(made))
+    force(
+        ledger,
+        f"INSERT INTO entries VALUES ({made.number}, 'drawing', 'd', 'c', '{made.at}', '{{}}', '{made.previous}', '{made.hash}')",
+    )
+    with pytest.raises(LedgerDamaged, match="entry 4 is out of order"):
         ledger.verify()
