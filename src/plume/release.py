@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from plume.errors import OutputError, UsageError, printable
+from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
+from plume.far_dates import TOO_FAR, far_as_text, python_values
 from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.cost import Spent
 from plume.version import __version__
@@ -109,10 +111,10 @@ class Release:
         first are more often the ones that noise made larger.
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {n!r}; it must be a whole number from 1 on: how many rows to keep.")
+            raise UsageError(f"n is {shown(n)}; it must be a whole number from 1 on: how many rows to keep.")
         if by not in self.rows.column_names:
             raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
-        return replace(self, rows=self._sorted(by).slice(0, n))
+        return replace(self, rows=self._sorted(by).slice(0, min(n, len(self))))
 
     def _sorted(self, by: str) -> pa.Table:
         """Sort by a column, largest first; equal ones stay in the order of keys."""
@@ -129,7 +131,12 @@ class Release:
 
     def to_pandas(self) -> Any:
         """Give the rows as a pandas DataFrame."""
-        return self.rows.to_pandas()
+        for dates_as_objects in (True, False):  # dates that Python cannot hold become pandas' own
+            with suppress(*TOO_FAR):
+                return self.rows.to_pandas(date_as_object=dates_as_objects)
+        raise OutputError(
+            "pandas cannot hold a date before the year 1 or after 9999 inside of another value; use to_arrow or to_polars."
+        )
 
     def to_polars(self) -> Any:
         """Give the rows as a Polars DataFrame."""
@@ -210,13 +217,13 @@ def refuse_intervals(level: float, columns: Sequence[str]) -> None:
 
 def _refuse_bad_level(level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+        raise UsageError(f"level is {shown(level)}; it must be above 0 and below 1, such as 0.95.")
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:
     """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
-    shown = rows.slice(0, limit)
-    cells = [[_cell(value) for value in shown.column(name).to_pylist()] for name in rows.column_names]
+    first = rows.slice(0, limit)
+    cells = [[_cell(value) for value in python_values(first.column(name))] for name in rows.column_names]
     names = [_cell(name) for name in rows.column_names]
     widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
     lines = [
@@ -234,16 +241,16 @@ def _cell(value: Any) -> str:
 
 
 def harmless(rows: pa.Table) -> pa.Table:
-    """Make rows fit for CSV: bytes become hexadecimal, and text that a spreadsheet would take for a formula gets an apostrophe."""
-    for index, field in enumerate(rows.schema):
-        column = rows.column(index)
-        if pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+    """Make rows fit for CSV: bytes become hexadecimal, far dates text, and what a spreadsheet would run as a formula gets an apostrophe."""
+    for index, name in enumerate(rows.column_names):
+        column = far_as_text(rows.column(index))
+        if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
             column = pa.array([value.hex() for value in column.to_pylist()], pa.string())
-        elif pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             risky = pc.match_substring_regex(column, _FORMULA)
-            quoted = pc.binary_join_element_wise(pa.scalar("'", field.type), column, pa.scalar("", field.type))
+            quoted = pc.binary_join_element_wise(pa.scalar("'", column.type), column, pa.scalar("", column.type))
             column = pc.if_else(risky, quoted, column)
-        rows = rows.set_column(index, field.name, column)
+        rows = rows.set_column(index, name, column)
     return rows
 
 

@@ -14,7 +14,7 @@ from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError
+from plume.errors import UsageError, shown
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.version import __version__
@@ -83,7 +83,7 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise UsageError(f"trials is {trials!r}; it must be a whole number of at least {_LEAST_TRIALS}.")
+        raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
     trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
     return Audit(_described(query), pipeline, tuple(findings(trial, trials)))
 

@@ -15,6 +15,7 @@ import pyarrow.csv
 from plume.cli.terminal import Say
 from plume.engines.files import find_files
 from plume.errors import InputError, OutputError, printable
+from plume.far_dates import python_rows
 from plume.release import Release, harmless, show, write_whole
 from plume.report.chart import refuse_without_charts
 
@@ -132,6 +133,8 @@ def _json_pieces(rows: pa.Table) -> Iterable[bytes]:
     """Print one array with one row per line, so that both jq and grep can read it."""
     before = "[\n"
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield (before + ",\n".join(json.dumps(row, default=str) for row in batch.to_pylist())).encode()
+        yield (
+            before + ",\n".join(json.dumps(row, default=str) for row in python_rows(pa.Table.from_batches([batch])))
+        ).encode()
         before = ",\n"
     yield b"[]\n" if before == "[\n" else b"\n]\n"

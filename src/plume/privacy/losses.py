@@ -20,6 +20,7 @@ from plume.privacy.gaussian import SAFETY, Floats, delta_of, smallest
 # Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
 _COARSE = 10
+_LARGEST_EPSILON = 1e5
 # What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
 LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
 # What a sum of few losses may err by, many times over, as a difference of probabilities; its chances err by less than SAFETY.
@@ -135,6 +136,12 @@ def _signs(one: Coordinates) -> tuple[Floats, Floats]:
 
 def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
     """A size of noise that is hardly below the smallest one whose losses stay within epsilon and delta."""
+    if not delta <= epsilon <= _LARGEST_EPSILON:
+        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are no floats.
+        raise RangeError(
+            f"epsilon is {epsilon:g}; to noise of two kinds, to which delta leaves {delta:.3g}, "
+            f"it must give from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind."
+        )
     return smallest(lambda size: estimated_delta(make(size), epsilon) <= delta, start=1.0, step=1e-4)
 
 
