@@ -27,6 +27,8 @@ PlumeError
 No message holds a row, a key, a user id or a count taken from data.
 """
 
+_LONGEST_NUMBER = 40
+
 
 class PlumeError(Exception):
     """Anything Plume refuses or fails to do."""
@@ -128,6 +130,19 @@ class PlumeBug(PlumeError):  # noqa: N818 - said to whoever finds it
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}. This is a bug in Plume: please report it as SECURITY.md says.")
+
+
+def shown(value: object) -> str:
+    """Write a value that a caller gave, for an error; of a long number its beginning is enough.
+
+    >>> shown(10**100)
+    '1000000000000000000000000000000000000000...'
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # integers of thousands of digits are more than Python writes
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from plume.condition import parse_condition
-from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError
+from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import AUTO, open_bounds
 from plume.plan.expressions import Expression
@@ -211,7 +211,7 @@ def _is_measure(given: Any) -> bool:
 
 def _refuse_bad_bound(name: str, bound: Any, *, or_auto: str = "") -> None:
     if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= LARGEST_BOUND:
-        raise BoundError(f"{name} is {bound!r}; it must be a whole number from 1 to {LARGEST_BOUND}{or_auto}.")
+        raise BoundError(f"{name} is {shown(bound)}; it must be a whole number from 1 to {LARGEST_BOUND}{or_auto}.")
 
 
 def _refuse_bad_noise(query: Query) -> None:
@@ -264,7 +264,7 @@ def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
         if parts.count(name) != 1:
             raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")
         if not _is_weight(weight):
-            raise BudgetError(f"the share of {name} is {weight!r}; it must be a number above 0, such as 2.")
+            raise BudgetError(f"the share of {name} is {shown(weight)}; it must be a number above 0, such as 2.")
     return tuple((name, Fraction(weight)) for name, weight in given.items())
 
 

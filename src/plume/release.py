@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
-from plume.errors import OutputError, UsageError, printable
+from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
+from plume.far_dates import TOO_FAR, far_as_text, python_values
 from plume.pipelines.calibrated import CalibratedPart
 from plume.privacy.cost import Spent
 from plume.version import __version__
@@ -111,10 +113,10 @@ class Release:
         first are more often the ones that noise made larger.
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {n!r}; it must be a whole number from 1 on: how many rows to keep.")
+            raise UsageError(f"n is {shown(n)}; it must be a whole number from 1 on: how many rows to keep.")
         if by not in self.rows.column_names:
             raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
-        return replace(self, rows=self._sorted(by).slice(0, n))
+        return replace(self, rows=self._sorted(by).slice(0, min(n, len(self))))
 
     def _sorted(self, by: str) -> pa.Table:
         """Sort by a column, largest first; equal ones stay in the order of keys."""
@@ -131,7 +133,12 @@ class Release:
 
     def to_pandas(self) -> Any:
         """Give the rows as a pandas DataFrame."""
-        return self.rows.to_pandas()
+        for dates_as_objects in (True, False):  # dates that Python cannot hold become pandas' own
+            with suppress(*TOO_FAR):
+                return self.rows.to_pandas(date_as_object=dates_as_objects)
+        raise OutputError(
+            "pandas cannot hold a date before the year 1 or after 9999 inside of another value; use to_arrow or to_polars."
+        )
 
     def to_polars(self) -> Any:
         """Give the rows as a Polars DataFrame."""
@@ -212,13 +219,13 @@ def refuse_intervals(level: float, columns: Sequence[str]) -> None:
 
 def _refuse_bad_level(level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level is {level!r}; it must be above 0 and below 1, such as 0.95.")
+        raise UsageError(f"level is {shown(level)}; it must be above 0 and below 1, such as 0.95.")
 
 
 def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:
     """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
-    shown = rows.slice(0, limit)
-    cells = [[_cell(value) for value in shown.column(name).to_pylist()] for name in rows.column_names]
+    first = rows.slice(0, limit)
+    cells = [[_cell(value) for value in python_values(first.column(name))] for name in rows.column_names]
     names = [_cell(name) for name in rows.column_names]
     widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
     lines = [
@@ -236,7 +243,7 @@ def _cell(value: Any) -> str:
 
 
 def harmless(rows: pa.Table) -> pa.Table:
-    """Make rows fit for CSV: bytes become hexadecimal, and what a spreadsheet would take for a formula gets an apostrophe, names too."""
+    """Make rows fit for CSV: bytes become hexadecimal, far dates text, and what a spreadsheet would take for a formula gets an apostrophe, names too."""
     columns = [_harmless_column(column) for column in rows.columns]
     return pa.table(columns, names=_defused(pa.array(rows.column_names, pa.string())).to_pylist())
 
@@ -244,6 +251,7 @@ def harmless(rows: pa.Table) -> pa.Table:
 def _harmless_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
+    column = far_as_text(column)
     if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return pa.chunked_array([pa.array([value.hex() for value in column.to_pylist()], pa.string())])
     return _defused(column) if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else column

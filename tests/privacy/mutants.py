@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.pipelines import calibrated, chosen, pipeline, steps
+from plume.pipelines.noisers import NoiseMeasures
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import Clip, KeepFew
 from plume.selection import laplace_threshold as laplace_threshold_module
@@ -127,6 +129,16 @@ def kept(name: str, limit: Callable[[int], int]) -> Callable[[Patch], None]:
     return lambda patch: patch.setattr(steps, "KeepFew", wrong)
 
 
+def not_cut_with_one_more(patch: Patch) -> None:
+    """Take users with exactly one key more than the limit for users within it."""
+
+    def wrong(original: Any, asked: Any, source: Any, **name: str) -> Any:
+        return original(replace(asked, max_keys_per_user=asked.max_keys_per_user + 1), source, **name)
+
+    for function in ("uncut", "above_limit"):
+        patch.setattr(steps, function, partial(wrong, getattr(steps, function)))
+
+
 def clipped_to(limit: Callable[[int], int]) -> Callable[[Patch], None]:
     """Shrink what users above the limit say to another limit."""
 
@@ -181,6 +193,46 @@ def one_draw_for_all(kind: type) -> Callable[[Patch], None]:
         return np.full(size, original(self, 1, entropy)[0]) if size else original(self, 0, entropy)
 
     return lambda patch: patch.setattr(kind, "sample", wrong)
+
+
+def one_draw_for_all_columns(patch: Patch) -> None:
+    """Noise is drawn once for each key, and scaled to each of its columns."""
+    original = NoiseMeasures.noise
+
+    def wrong(self: NoiseMeasures, batch: Any, entropy: Any) -> Any:
+        first = self.parts[0].noise
+        drawn = first.sample(batch.num_rows, entropy) / float(first.scale)
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(type(first), "sample", lambda noise, size, entropy: scaled(noise, drawn))  # noqa: ARG005
+            return original(self, batch, entropy)
+
+    patch.setattr(NoiseMeasures, "noise", wrong)
+
+
+def draws_of_selection_reused(patch: Patch) -> None:
+    """What was drawn to choose keys is scaled and added to what is released of them."""
+    original, chosen_by = NoiseMeasures.noise, list[float]()
+
+    def keep(self: WeightedGaussian, weights: Any, entropy: Any) -> Any:
+        drawn = self.noise.sample(len(weights), entropy)
+        kept = (weights + drawn >= self.threshold) & (weights > 0)
+        chosen_by.extend(drawn[kept] / float(self.noise.scale))
+        return kept
+
+    def wrong(self: NoiseMeasures, batch: Any, entropy: Any) -> Any:
+        drawn = np.array(chosen_by[: batch.num_rows])
+        del chosen_by[: batch.num_rows]
+        with pytest.MonkeyPatch.context() as inner:
+            if len(drawn) == batch.num_rows:  # known keys are not chosen by any draw
+                inner.setattr(RoundedGaussian, "sample", lambda noise, size, entropy: scaled(noise, drawn))  # noqa: ARG005
+            return original(self, batch, entropy)
+
+    patch.setattr(WeightedGaussian, "keep", keep)
+    patch.setattr(NoiseMeasures, "noise", wrong)
+
+
+def scaled(noise: Any, drawn: Any) -> Any:
+    return np.rint(drawn * float(noise.scale)).astype(np.int64)
 
 
 def seed_reused(patch: Patch) -> None:
@@ -261,6 +313,9 @@ MUTANTS: dict[str, Mutant] = {
     "no first bounding": Mutant(kept("bounded", all_of_them), LAPLACE),
     "no second bounding": Mutant(kept("safe", all_of_them), LAPLACE),
     "one key more than the limit": Mutant(kept("safe", one_more), LAPLACE),
+    "users with one key more than the limit are not cut": Mutant(not_cut_with_one_more, LAPLACE),
+    "users with one key more than the limit are not clipped": Mutant(not_cut_with_one_more, GAUSSIAN),
+    "one key more than the limit in the first bounding": Mutant(kept("bounded", one_more), LAPLACE),
     "no clipping": Mutant(clipped_to(all_of_them), GAUSSIAN),
     "clipped to one key more than the limit": Mutant(clipped_to(one_more), GAUSSIAN),
     "counts without a bound": Mutant(count_clipped_at(lambda bound: 10**6 * bound), LAPLACE),
@@ -284,6 +339,8 @@ MUTANTS: dict[str, Mutant] = {
         keep_as_if(TruncatedGeometric, max_keys_per_user=lambda _: 1), GEOMETRIC
     ),
     "one draw for all keys": Mutant(one_draw_for_all(RoundedGaussian), GAUSSIAN),
+    "one draw for all columns": Mutant(one_draw_for_all_columns, GAUSSIAN),
+    "the draws of selection used again": Mutant(draws_of_selection_reused, query(measures=[plume.count(3)])),
     "a seed used twice": Mutant(seed_reused, GAUSSIAN),
     "the same secret order in every run": Mutant(salt_fixed, LAPLACE),
     "floating-point noise": Mutant(float_noise, LAPLACE),

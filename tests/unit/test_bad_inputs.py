@@ -52,6 +52,17 @@ def total(low: Any, high: Any, column: Any = "v", **changes: Any) -> plume.Relea
     return run(measures=[plume.sum(column, low, high)], **changes)
 
 
+def default(**changes: Any) -> plume.Release:
+    """With no other settings than these."""
+    asked = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 3}
+    return plume.run(plume.Query(**asked | changes), Untouchable())
+
+
+def open_bounds(number: int) -> plume.Release:
+    measures = [plume.count("auto", name=f"c{one}") for one in range(number)]
+    return default(measures=measures, budget=plume.Budget(1, 1e-6))
+
+
 # What is asked: no data is needed to refuse it.
 PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
     "no epsilon": (lambda: budget(0), BudgetError, "epsilon is 0; it must be a finite number above 0"),
@@ -62,6 +73,57 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
     "epsilon that is true": (lambda: budget(True), BudgetError, "epsilon is True; it must be"),  # noqa: FBT003
     "epsilon of numpy": (lambda: budget(np.array(1.0)), BudgetError, r"epsilon is array\(1\.\); it must be"),
     "epsilon that is none": (lambda: budget(None), BudgetError, "epsilon is None; it must be"),
+    "epsilon beyond floats": (
+        lambda: budget(10**400),
+        BudgetError,
+        r"epsilon is 10{39}\.\.\.; it must be a finite number",
+    ),
+    "epsilon of 5,000 digits": (lambda: budget(10**5000), BudgetError, "epsilon is a number of thousands of digits"),
+    "epsilon of next to nothing": (lambda: budget(5e-324), BudgetError, "epsilon is 5e-324; it must be at least 1e-09"),
+    "delta of next to nothing": (
+        lambda: budget(1, 5e-324),
+        BudgetError,
+        "delta is 5e-324; it must be 0, or at least 1e-300",
+    ),
+    "epsilon too small for two kinds of noise": (
+        lambda: default(
+            budget=plume.Budget(1e-9, 1e-6), noise="laplace", selection="weighted_gaussian", composition="tight"
+        ),
+        RangeError,
+        "epsilon is 1e-09; to noise of two kinds, to which delta leaves 6e-07, it must give from 6e-07 to 100000",
+    ),
+    "epsilon too large for two kinds of noise": (
+        lambda: default(
+            budget=plume.Budget(1e6, 1e-6), noise="laplace", selection="weighted_gaussian", composition="tight"
+        ),
+        RangeError,
+        r"epsilon is 1e\+06; to noise of two kinds",
+    ),
+    "delta too small for coins": (
+        lambda: default(budget=plume.Budget(1, 1e-300), selection="truncated_geometric", composition="basic"),
+        RangeError,
+        "needs a table of more than 1048576 chances",
+    ),
+    "a hundred open bounds": (
+        lambda: open_bounds(100),
+        BudgetError,
+        "100 numbers are left to be chosen within the budget, .* leave fewer than 100 open, or give each a share",
+    ),
+    "more than a hundred open bounds": (
+        lambda: open_bounds(120),
+        BudgetError,
+        "120 numbers are left to be chosen",
+    ),
+    "keys per user of 5,000 digits": (
+        lambda: run(max_keys_per_user=10**5000),
+        BoundError,
+        "max_keys_per_user is a number of thousands of digits",
+    ),
+    "an edge beyond floats": (
+        lambda: run(measures=[plume.histogram("v", [0, 10**400])]),
+        RangeError,
+        r"an edge is 10{39}\.\.\.; edges are finite numbers",
+    ),
     "negative delta": (lambda: budget(1, -1e-9), BudgetError, "delta is -1e-09; it must be at least 0 and below 1"),
     "delta of one": (lambda: budget(1, 1), BudgetError, "delta is 1; it must be"),
     "delta that is no number": (lambda: budget(1, NAN), BudgetError, "delta is nan; it must be"),

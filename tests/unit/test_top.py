@@ -22,6 +22,7 @@ def test_the_largest_come_first_and_equal_ones_in_the_order_of_keys(release: plu
 
 def test_more_than_there_are_gives_all(release: plume.Release) -> None:
     assert len(release.top(100, by="users")) == 4
+    assert len(release.top(10**30, by="users")) == 4
 
 
 def test_guarantee_and_noise_stay_what_they_were(release: plume.Release) -> None:

@@ -9,12 +9,12 @@ from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.made_up import without_conditions
-from plume.auditing.noise import noise
+from plume.auditing.noise import noise, noise_of_chosen_keys
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError, printable
+from plume.errors import UsageError, printable, shown
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.version import __version__
@@ -83,7 +83,7 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
-        raise UsageError(f"trials is {trials!r}; it must be a whole number of at least {_LEAST_TRIALS}.")
+        raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
     trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
     return Audit(_described(query), pipeline, tuple(findings(trial, trials)))
 
@@ -101,6 +101,8 @@ def findings(trial: Trial, trials: int) -> Iterator[Finding]:
         tests = [*measures(regime, trials)]
         if trial.query.public_keys is None:
             tests += [*novel_keys(regime, trials), *shared_keys(regime, 4 * trials)]
+            if name == "loud":  # few users decide there, so that many keys are few rows
+                tests += noise_of_chosen_keys(regime, 4 * trials)
         yield from (replace(finding, test=f"{finding.test}, {name}") for finding in tests)
 
 

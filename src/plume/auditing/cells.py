@@ -11,6 +11,7 @@ from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_public
 from plume.auditing.statistics import Floats, Seen, along_the_difference, is_rarer_than, largest_epsilon_shown
 from plume.auditing.trial import Trial
+from plume.pipelines.calibrated import CAP
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import delta_of
 
@@ -57,7 +58,7 @@ def novel_keys(trial: Trial, cells: int) -> list[Finding]:
     """Chosen keys: users with keys that nobody else has must hardly ever have one shown."""
     limit, most = trial.query.selection_limit, trial.query.budget.delta
     # All counts of keys matter: what a user gives to each key may depend on how many there are.
-    users = {keys: max(300, cells // max(keys, 4)) for keys in sorted({1, min(2, limit), limit, _TIMES * limit})}
+    users = {keys: max(300, cells // max(keys, 4)) for keys in sorted(_numbers_of_keys(limit))}
     rows = (
         row
         for keys, number in users.items()
@@ -74,6 +75,11 @@ def novel_keys(trial: Trial, cells: int) -> list[Finding]:
         )
         for keys, number in users.items()
     ]
+
+
+def _numbers_of_keys(limit: int) -> set[int]:
+    """Few, as many as count or as are clipped, one more than these, and very many."""
+    return {1, min(2, limit), limit, limit + 1, CAP * limit, CAP * limit + 1, _TIMES * limit}
 
 
 def shared_keys(trial: Trial, cells: int) -> list[Finding]:

@@ -1,17 +1,25 @@
 """Layer A: what must hold without noise, exactly, for any two neighbours."""
 
 import math
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from plume.auditing.claims import claims, paid
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
 from plume.explanation import Explanation
-from plume.pipelines.calibrated import CalibratedPart
+from plume.pipelines.calibrated import CAP, CalibratedPart
+from plume.pipelines.noisers import WEIGHT, SelectKeys
+from plume.plan.analysis import steps
+from plume.plan.nodes import Noise
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import delta_of
+from plume.selection.gaussian_threshold import GaussianThreshold
+from plume.selection.strategy import SelectionStrategy
+from plume.selection.weighted_gaussian import WeightedGaussian
 
 LAYER = "A"
 # Thresholds are low there, so that few users make a key pass.
@@ -26,11 +34,33 @@ _SLACK = 1 + 1e-6
 _ROUNDED_UP = 1.01
 
 
+@dataclass(frozen=True)
+class _Newcomer:
+    """One user more: how many records of which value in each of how many keys."""
+
+    value: float | None
+    keys: int
+    records: int
+
+
+def _newcomers(limit: int) -> list[_Newcomer]:
+    """Each extreme in as many keys as are clipped; and as many keys as count, one more than that, and one more than are clipped."""
+    numbers = [(extreme, CAP * limit) for extreme in _EXTREMES]
+    numbers += [(_EXTREMES[0], keys) for keys in (limit, limit + 1, CAP * limit + 1)]
+    return [*(_Newcomer(value, keys, _MANY_RECORDS // keys) for value, keys in numbers), _Newcomer(1.0, 2, 1)]
+
+
 def invariants(trial: Trial) -> list[Finding]:
     """Check all of them, for keys that are chosen and for keys that are known."""
     limit = min(trial.query.selection_limit, _FEW_KEYS)
     chosen = replace(trial, query=with_private(trial.query, budget=_GENEROUS, max_keys_per_user=limit))
-    cells = [[f"c{cell:02}k{key:02}" for key in range(4 * limit)] for cell in range(len(_EXTREMES) + 1)]
+    newcomers = _newcomers(limit)
+    cells = [[f"c{cell:02}k{key:02}" for key in range(one.keys)] for cell, one in enumerate(newcomers)]
+    more = [
+        row
+        for cell, (one, keys) in enumerate(zip(newcomers, cells, strict=True))
+        for row in records(f"u{cell}", keys, one.value, times=one.records)
+    ]
     popular = [key for of_cell in cells for key in of_cell]
     known = replace(chosen, query=with_public(chosen.query, [*popular, _EMPTY, _NOTHING]))
     enough = _enough_users(chosen)
@@ -39,9 +69,17 @@ def invariants(trial: Trial) -> list[Finding]:
         what: trial.exact(rows) for what, trial, rows in (("chosen", chosen, base), ("known", known, [*base, *_NULLS]))
     }
     changed = [
-        _changes(trial, before[what], base, cells, what) for what, trial in (("chosen", chosen), ("known", known))
+        _changes(trial, before[what], [*rows, *more], cells, what)
+        for what, trial, rows in (("chosen", chosen, base), ("known", known, [*base, *_NULLS]))
     ]
-    return [claims_hold(trial), *changed, *_complete(before["known"], popular), *_rows(chosen, before["chosen"], base)]
+    weighed = _weights_change(chosen, base, [*base, *more], cells)
+    return [
+        claims_hold(trial),
+        *changed,
+        weighed,
+        *_complete(before["known"], popular),
+        *_rows(chosen, before["chosen"], base),
+    ]
 
 
 def _enough_users(chosen: Trial) -> int:
@@ -65,18 +103,35 @@ def claims_hold(trial: Trial) -> Finding:
     return Finding(LAYER, "the parts spend no more than the budget", holds, 1)
 
 
-def _changes(trial: Trial, before: Answered, base: list[Row], cells: list[list[str]], what: str) -> Finding:
-    """One user more, with many records of an extreme value in many keys, changes no more than noise pays for; each extreme in a cell."""
-    more = [
-        row
-        for cell, extreme in enumerate(_EXTREMES)
-        for row in records(f"u{cell}", cells[cell], extreme, times=_MANY_RECORDS // len(cells[cell]))
-    ]
-    more += records("u", cells[-1][:2], 1.0)
-    after, said = trial.exact([*base, *(_NULLS if what == "known" else ()), *more]), trial.explain()
+def _changes(trial: Trial, before: Answered, rows: list[Row], cells: list[list[str]], what: str) -> Finding:
+    """One user more changes no more than noise pays for; each such user in a cell."""
+    after, said = trial.exact(rows), trial.explain()
     worst = max(_excess(said, before, after, keys) for keys in cells) if before.keys == after.keys else math.inf
     test = f"one user changes no more than noise pays for, keys {what}"
     return Finding(LAYER, test, worst <= _SLACK, len(cells))
+
+
+def _weights_change(chosen: Trial, base: list[Row], rows: list[Row], cells: list[list[str]]) -> Finding:
+    """One user more changes the weights by which keys are chosen by no more than choosing pays for."""
+    said = chosen.explain()
+    step = next(one.name for one in steps(said.plan) if isinstance(one, Noise) and isinstance(one.noiser, SelectKeys))
+    before, after = (_weights(chosen.given(step, listed), said) for listed in (base, rows))
+    norm, most = _paid_by_choosing(said.asked.rounds[0])
+    worst = max(norm(*(abs(after[key] - before[key]) for key in keys)) for keys in cells) / most
+    return Finding(
+        LAYER, "one user changes the weights of keys by no more than choosing pays for", worst <= _SLACK, len(cells)
+    )
+
+
+def _paid_by_choosing(strategy: SelectionStrategy) -> tuple[Callable[..., float], float]:
+    """What one user may change the weights of keys by, and how that is measured: in Euclidean norm for Gaussian noise, else added up."""
+    if isinstance(strategy, WeightedGaussian | GaussianThreshold):
+        return math.hypot, strategy.cost.mu * float(strategy.noise.scale)
+    return _added_up, strategy.max_keys_per_user
+
+
+def _weights(given: pa.Table, said: Explanation) -> dict[str, int]:
+    return dict(zip(given[said.asked.keys[0]].to_pylist(), given[WEIGHT].to_pylist(), strict=True))
 
 
 def _excess(said: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:

@@ -1,16 +1,18 @@
 """Layer B: the noise itself, drawn around a known centre: keys that are known and empty hold nothing else."""
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
 from plume.auditing.claims import Claim, claims
-from plume.auditing.finding import Finding
-from plume.auditing.made_up import Row, with_public
-from plume.auditing.statistics import ALPHA, Floats, Seen, has_rate
+from plume.auditing.finding import Answered, Finding
+from plume.auditing.independence import apart, of_different_columns, of_different_keys
+from plume.auditing.made_up import Row, crowd, with_public
+from plume.auditing.statistics import Floats, Seen, has_rate
 from plume.auditing.trial import Trial
+from plume.explanation import Explanation
 
 LAYER = "B"
 _PLACES = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4)
@@ -28,12 +30,14 @@ def noise(trial: Trial, draws: int) -> list[Finding]:
     small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in said.asked.parts)
     found = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
     for claim in claims(said):
-        drawn, again = (
-            np.array([values[claim.position] for values in one.values.values()]) / float(claim.step)
-            for one in (first, second)
-        )
-        found += _of_column(claim, drawn, again)
-    return found
+        found += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
+    return [*found, *_of_columns_together(said, first)]
+
+
+def _drawn(claim: Claim, answered: Answered, exact: float = 0.0) -> Floats:
+    """The noise on a column, in released steps, around the exact value that all keys have."""
+    drawn: Floats = np.array([values[claim.position] - exact for values in answered.values.values()])
+    return drawn / float(claim.step)
 
 
 def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
@@ -47,7 +51,49 @@ def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
             trials,
         ),
         Finding(LAYER, f"{claim.column}: values lie on a grid", on_grid, trials),
-        Finding("D", f"{claim.column}: draws do not depend on each other", _independent(drawn, again), trials),
+        Finding(
+            "D",
+            f"{claim.column}: draws do not depend on each other",
+            apart([*of_different_keys(drawn), (drawn, again)]),
+            trials,
+        ),
+    ]
+
+
+def _of_columns_together(said: Explanation, answered: Answered) -> Iterator[Finding]:
+    """No two columns share their draws, but where they are the same part, noised once for both."""
+    drawn = [
+        (_drawn(one, answered), _drawn(other, answered))
+        for one, other in combinations(claims(said), 2)
+        if one.part != other.part or _in_one_measure(said, one, other)
+    ]
+    if drawn:
+        pairs = [pair for columns in drawn for pair in of_different_columns(*columns)]
+        yield Finding("D", "the noise of different columns is independent", apart(pairs), len(answered.keys))
+
+
+def _in_one_measure(said: Explanation, one: Claim, other: Claim) -> bool:
+    return any({one.column, other.column} <= set(measure.mechanism.columns) for measure in said.asked.measures)
+
+
+def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
+    """Check the noise on keys that were chosen by chance: it has its law if it shares no draw with what chose them."""
+    said = trial.explain()
+    even = max(float(facts.get("threshold", facts.get("users_for_even_chance", 0))) for facts in said.selection)
+    # Where the fewest users are demanded, the largest weights may not count.
+    users = max(1, round(even)) + trial.query.min_users - 1
+    names = [f"k{number:07}" for number in range(max(1000, draws // users))]
+    answered = trial.release(row for name in names for row in crowd(name, users))
+    known = replace(trial, query=with_public(trial.query, names[:1]))
+    exact = known.exact(crowd(names[0], users)).values[names[0]]
+    return [
+        Finding(
+            LAYER,
+            f"{claim.column}: noise on chosen keys does not depend on the choice",
+            follows(_drawn(claim, answered, exact[claim.position]), claim.deviation, claim.tail),
+            len(answered.keys),
+        )
+        for claim in claims(said)
     ]
 
 
@@ -62,12 +108,3 @@ def follows(drawn: Floats, deviation: float, tail: Callable[[int, int], float]) 
         has_rate(Seen(int(np.count_nonzero(sign * drawn >= step)), len(drawn)), tail(sign, step), tests=len(places))
         for sign, step in places
     )
-
-
-def _independent(drawn: Floats, again: Floats) -> bool:
-    """Tell whether neighbours in one release, or the same key in two, move together; where nothing moves, the law has its say."""
-    far = math.sqrt(2 * math.log(4 / ALPHA) / len(drawn))
-    pairs = [(drawn[:-1], drawn[1:]), (drawn, again)]
-    moving = [(one, other) for one, other in pairs if np.ptp(one) > 0 and np.ptp(other) > 0]
-    # Laplace noise is a little further out than Gaussian noise of the same variance.
-    return all(abs(float(np.corrcoef(one, other)[0, 1])) <= 1.2 * far for one, other in moving)

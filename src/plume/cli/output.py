@@ -11,6 +11,7 @@ import pyarrow.csv
 
 from plume.cli.terminal import Say, put
 from plume.errors import OutputError
+from plume.far_dates import python_rows
 from plume.release import Release, harmless, show, write_whole
 
 
@@ -93,6 +94,8 @@ def _json_pieces(rows: pa.Table) -> Iterable[bytes]:
     """Print one array with one row per line, so that both jq and grep can read it."""
     before = "[\n"
     for batch in rows.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        yield (before + ",\n".join(json.dumps(row, default=str) for row in batch.to_pylist())).encode()
+        yield (
+            before + ",\n".join(json.dumps(row, default=str) for row in python_rows(pa.Table.from_batches([batch])))
+        ).encode()
         before = ",\n"
     yield b"[]\n" if before == "[\n" else b"\n]\n"

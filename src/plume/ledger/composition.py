@@ -1,6 +1,7 @@
 """What several releases of one dataset cost together: never more than their sum, and less where their noise composes well.
 
-Gaussian releases alone are composed in closed form, everything else by dp-accounting, which is imported only then.
+Gaussian releases alone are composed in closed form, few different ones by a sum, and everything else by dp-accounting, as parts of one
+release are.
 """
 
 import math
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
 from plume.privacy.gaussian import delta_of
+from plume.privacy.losses import Coordinates, Losses, Shape, epsilon_within, few_atoms, summed_delta
 
 # Finer is slower; losses are rounded up to it, so a coarser grid costs budget and never privacy (algorithms 8.27).
 _GRID = 1e-4
@@ -98,18 +100,12 @@ def _of_gaussian(mu: float, delta: float) -> float:
 
 
 def _of_mixture(parts: _Parts, delta: float) -> float:
-    from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415 - takes seconds, and few need it
-
+    pure = (Coordinates(epsilon / EPSILONS, times, Shape.ANY) for epsilon, times in parts.epsilons.items())
+    together = Losses(parts.mu, tuple(pure))
+    if few_atoms(together):
+        return _smallest(lambda epsilon: summed_delta(together, epsilon) <= delta)
     largest = max(parts.epsilons) / EPSILONS
-    settings = {"value_discretization_interval": max(_GRID, largest / _COARSEST_GRID_STEPS)}
-    composed = privacy_loss_distribution.identity(**settings)
-    for epsilon, times in parts.epsilons.items():
-        pure = common.DifferentialPrivacyParameters(epsilon / EPSILONS, 0)
-        one = privacy_loss_distribution.from_privacy_parameters(pure, **settings)
-        composed = composed.compose(one.self_compose(times))
-    if parts.mu:
-        composed = composed.compose(privacy_loss_distribution.from_gaussian_mechanism(1 / parts.mu, **settings))
-    return float(composed.get_epsilon_for_delta(delta))
+    return epsilon_within(together, delta, interval=max(_GRID, largest / _COARSEST_GRID_STEPS))
 
 
 def _smallest(holds: Callable[[float], bool]) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from plume.errors import OutputError
 from plume.explanation import Explanation, decide
+from plume.far_dates import python_rows
 from plume.ledger.charge import Charge, charge_of
 from plume.ledger.claim import Claim
 from plume.ledger.entry import Entry
@@ -118,5 +119,5 @@ def _digest(public_keys: pa.Table | Path | None) -> str | None:
         with suppress(OSError):  # what is not there, or not a file, is refused when it is read
             digest.update(public_keys.read_bytes() if public_keys.is_file() else b"")
     else:
-        digest.update(repr(public_keys.to_pylist()).encode())
+        digest.update(repr(python_rows(public_keys)).encode())
     return digest.hexdigest()

@@ -40,7 +40,8 @@ def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
     for dataset, charged in charges.items():
         if not total(charged, limits[dataset]).within(limits[dataset]):
             raise LedgerDamaged(
-                f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand."
+                f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand, "
+                "or charged by Plume 0.1.0, which composed many charges to a trifle too little."
             )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from plume.errors import BoundError
+from plume.errors import BoundError, shown
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.open_bound import AUTO, OpenBound, open_count, until_chosen
 from plume.mechanisms.rows import NUMBERS, condition, given, values
@@ -105,7 +105,7 @@ def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "
     """Refuse a limit on records that is no limit."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= largest:
         raise BoundError(
-            f"max_per_key is {limit!r}; it must be a whole number from 1 to {largest}{or_auto}: "
+            f"max_per_key is {shown(limit)}; it must be a whole number from 1 to {largest}{or_auto}: "
             "how many records of one user count per key."
         )
 

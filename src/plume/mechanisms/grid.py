@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from plume.errors import RangeError
+from plume.errors import RangeError, shown
 
 # 2**20 steps up to the bound: finer than any noise, and sums of 2**40 users stay within 64 bits.
 STEPS_BITS = 20
@@ -52,7 +52,7 @@ def grid_between(low: Any, high: Any, *, names: tuple[str, str]) -> Grid:
 def _refuse_bad_bounds(low: Any, high: Any, names: tuple[str, str]) -> None:
     for name, bound in zip(names, (low, high), strict=True):
         if isinstance(bound, bool) or not isinstance(bound, int | float) or not abs(bound) <= LARGEST_BOUND:
-            raise RangeError(f"{name} is {bound!r}; it must be a number of at most {LARGEST_BOUND:g}.")
+            raise RangeError(f"{name} is {shown(bound)}; it must be a number of at most {LARGEST_BOUND:g}.")
     largest = max(abs(low), abs(high))
     if not low < high:
         raise RangeError(f"{names[0]} is {low!r} and {names[1]} is {high!r}; the first must be below the second.")

@@ -1,6 +1,6 @@
 """How many values lie between public edges."""
 
-import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plume.errors import RangeError
+from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mechanism import Part, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
@@ -100,8 +100,8 @@ def _refuse_bad_edges(edges: tuple[Any, ...]) -> None:
     if not 2 <= len(edges) <= MOST_BUCKETS + 1:  # noqa: PLR2004 - the fewest edges with something between them
         raise RangeError(f"there are {len(edges)} edges; there must be from 2 to {MOST_BUCKETS + 1}.")
     for edge in edges:
-        if isinstance(edge, bool) or not isinstance(edge, int | float) or not math.isfinite(edge):
-            raise RangeError(f"an edge is {edge!r}; edges are finite numbers.")
+        if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= sys.float_info.max:
+            raise RangeError(f"an edge is {shown(edge)}; edges are finite numbers.")
     if any(high <= low for low, high in pairwise(edges)):
         raise RangeError(f"edges is {list(edges)!r}; each edge must be above the one before.")
 

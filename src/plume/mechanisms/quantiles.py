@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from plume.errors import RangeError
+from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
 from plume.mechanisms.mechanism import Part, size_of
@@ -134,7 +134,7 @@ def _refuse_bad_quantiles(quantiles: tuple[Any, ...]) -> None:
     for quantile in quantiles:
         if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile < 1:
             raise RangeError(
-                f"a quantile is {quantile!r}; it must be a number above 0 and below 1, such as 0.5; or use minimum and maximum."
+                f"a quantile is {shown(quantile)}; it must be a number above 0 and below 1, such as 0.5; or use minimum and maximum."
             )
 
 

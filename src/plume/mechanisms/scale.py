@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.errors import RangeError
+from plume.errors import RangeError, shown
 from plume.mechanisms.grid import LARGEST_BOUND, SMALLEST_BOUND, STEPS_BITS
 from plume.mechanisms.rows import NUMBERS
 from plume.plan.expressions import Column, Expression, Leaf, Microseconds, Number, Quantise
@@ -138,4 +138,4 @@ def _position(name: str, bound: Any) -> float:
             pass
         case int() | float() if abs(bound) <= LARGEST_BOUND:
             return float(bound)
-    raise RangeError(f"{name} is {bound!r}; it must be a number of at most {LARGEST_BOUND:g}, a date or a moment.")
+    raise RangeError(f"{name} is {shown(bound)}; it must be a number of at most {LARGEST_BOUND:g}, a date or a moment.")

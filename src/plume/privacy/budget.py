@@ -1,11 +1,14 @@
 """What may be revealed: one epsilon and one delta, checked once so that nobody downstream has to."""
 
-import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from plume.errors import BudgetError
+from plume.errors import BudgetError, shown
+
+# Noise for a smaller epsilon could not be priced exactly; a smaller delta loses digits in floating point.
+LEAST_EPSILON, LEAST_DELTA = 1e-9, 1e-300
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,18 @@ class Budget:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not _is_number(self.epsilon) or not 0 < self.epsilon < math.inf:
-            raise BudgetError(f"epsilon is {self.epsilon!r}; it must be a finite number above 0, such as 1.0.")
+        if not _is_number(self.epsilon) or not 0 < self.epsilon <= sys.float_info.max:
+            raise BudgetError(f"epsilon is {shown(self.epsilon)}; it must be a finite number above 0, such as 1.0.")
+        if self.epsilon < LEAST_EPSILON:
+            raise BudgetError(
+                f"epsilon is {self.epsilon!r}; it must be at least {LEAST_EPSILON:g}, the smallest that is planned for."
+            )
         if not _is_number(self.delta) or not 0 <= self.delta < 1:
-            raise BudgetError(f"delta is {self.delta!r}; it must be at least 0 and below 1, such as 1e-6.")
+            raise BudgetError(f"delta is {shown(self.delta)}; it must be at least 0 and below 1, such as 1e-6.")
+        if 0 < self.delta < LEAST_DELTA:
+            raise BudgetError(
+                f"delta is {self.delta!r}; it must be 0, or at least {LEAST_DELTA:g}, the smallest that is planned for."
+            )
 
     @property
     def exact_epsilon(self) -> Fraction:

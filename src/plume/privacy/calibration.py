@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from plume.errors import RangeError
+from plume.errors import BudgetError, RangeError
 from plume.noise.exact import LARGEST_SCALE
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
@@ -44,11 +44,21 @@ def share(
     of_measures = [weights.get(name, Fraction(1)) for name in measures]
     of_selection = weights.get(SELECTION, sum(of_measures, Fraction())) if selects_keys else Fraction()
     others = sum(of_measures, of_selection)
-    small = others * SHARE_OF_CHOICE / (1 - SHARE_OF_CHOICE * len(choices))
-    of_choices = [weights.get(name, small) for name in choices]
+    of_choices = [weights[name] if name in weights else _small(others, choices) for name in choices]
     whole = sum(of_choices, others)
     of_each = (tuple(weight / whole for weight in weights) for weights in (of_measures, of_choices))
     return Shares(of_selection / whole, *of_each)
+
+
+def _small(others: Fraction, choices: tuple[str, ...]) -> Fraction:
+    """The weight of a choice that has none, beside that of everything else."""
+    left = 1 - SHARE_OF_CHOICE * len(choices)
+    if left <= 0:
+        raise BudgetError(
+            f"{len(choices)} numbers are left to be chosen within the budget, each for a share of {float(SHARE_OF_CHOICE):g}, which leaves "
+            f"nothing to the measures; leave fewer than {1 / SHARE_OF_CHOICE} open, or give each a share with shares=."
+        )
+    return others * SHARE_OF_CHOICE / left
 
 
 def laplace_for(sensitivity: int, *, max_keys_per_user: int, epsilon: Fraction) -> DiscreteLaplace:

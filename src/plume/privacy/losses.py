@@ -15,13 +15,16 @@ import numpy as np
 from scipy.special import gammaln
 
 from plume.errors import RangeError
-from plume.privacy.gaussian import Floats, delta_of, smallest
+from plume.privacy.gaussian import SAFETY, Floats, delta_of, smallest
 
 # Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
 _COARSE = 10
+_LARGEST_EPSILON = 1e5
 # What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
 LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
+# What a sum of few losses may err by, many times over, as a difference of probabilities; its chances err by less than SAFETY.
+_DIFFERENCES = 1e-15
 # How far from its mean a binomial number is worth counting; Bernstein's inequality leaves e**-72 to the rest.
 _DEVIATIONS, _REACH = 12, 60
 # Up to how many different losses an estimate looks at.
@@ -69,14 +72,22 @@ def composed_delta(losses: Losses, epsilon: float) -> float:
     Nor is it below what the signs of the noise alone reveal, which shares no code and no numerical trouble with dp-accounting.
     """
     composed = _delta(losses, epsilon, _interval(epsilon))
-    return max(composed, estimated_delta(losses, epsilon)) if _few_atoms(losses) else composed
+    return max(composed, estimated_delta(losses, epsilon)) if few_atoms(losses) else composed
 
 
 @lru_cache(maxsize=256)
 def composed_epsilon(losses: Losses, delta: float, near: float) -> float:
     """The epsilon at which the losses together are (epsilon, delta)-private, as dp-accounting composes them on a grid fit for `near`."""
-    left = max(delta - _rounding(losses), LEAST_DELTA)
-    return float(_distribution(losses, _interval(near)).get_epsilon_for_delta(left))
+    return epsilon_within(losses, max(delta, _rounding(losses) + LEAST_DELTA), interval=_interval(near))
+
+
+def epsilon_within(losses: Losses, delta: float, *, interval: float) -> float:
+    """The epsilon at which the losses together are (epsilon, delta)-private, on a grid: never too small.
+
+    What computing it may err by is taken from delta first. It is infinite where that leaves nothing.
+    """
+    left = delta - _rounding(losses)
+    return float(_distribution(losses, interval).get_epsilon_for_delta(left)) if left > 0 else math.inf
 
 
 def estimated_delta(losses: Losses, epsilon: float) -> float:
@@ -86,7 +97,7 @@ def estimated_delta(losses: Losses, epsilon: float) -> float:
     coordinates differ and are many, they are taken for as many of a middling epsilon.
     """
     groups = losses.coordinates
-    if not _few_atoms(losses):
+    if not few_atoms(losses):
         times = sum(one.times for one in groups)
         squares = math.fsum(one.times * one.epsilon**2 for one in groups)
         groups = (Coordinates(math.sqrt(squares / times), times, Shape.LAPLACE),)
@@ -97,8 +108,17 @@ def estimated_delta(losses: Losses, epsilon: float) -> float:
     return float(chances @ delta_of(losses.mu, epsilon - loss))
 
 
-def _few_atoms(losses: Losses) -> bool:
+def few_atoms(losses: Losses) -> bool:
+    """Tell whether signs can be composed without a grid: by a sum over all their losses."""
     return math.prod(one.times + 1 for one in losses.coordinates) <= _MOST_ATOMS
+
+
+def summed_delta(losses: Losses, epsilon: float) -> float:
+    """The delta at which few coordinates of any shape and Gaussian noise are together (epsilon, delta)-private: never too small.
+
+    Of any shape the signs are all there is, so the estimate is exact but for rounding, and that is paid for.
+    """
+    return estimated_delta(losses, epsilon) * SAFETY + _DIFFERENCES
 
 
 def _signs(one: Coordinates) -> tuple[Floats, Floats]:
@@ -116,6 +136,12 @@ def _signs(one: Coordinates) -> tuple[Floats, Floats]:
 
 def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
     """A size of noise that is hardly below the smallest one whose losses stay within epsilon and delta."""
+    if not delta <= epsilon <= _LARGEST_EPSILON:
+        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are no floats.
+        raise RangeError(
+            f"epsilon is {epsilon:g}; to noise of two kinds, to which delta leaves {delta:.3g}, "
+            f"it must give from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind."
+        )
     return smallest(lambda size: estimated_delta(make(size), epsilon) <= delta, start=1.0, step=1e-4)
 
 

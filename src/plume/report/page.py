@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from plume.explanation import Explanation, MeasureNoise, at_most, choices, prices
+from plume.far_dates import python_rows, python_values
 from plume.plan.analysis import costs
 from plume.plan.picture import draw
 from plume.privacy.cost import shares_spent
@@ -150,7 +151,7 @@ def _largest(rows: pa.Table, measured: list[str], limit: int) -> pa.Table:
 
 
 def _cells(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return list(zip(*(python_values(column) for column in rows.columns), strict=True))
 
 
 def _charts(
@@ -171,7 +172,7 @@ def _bars(rows: pa.Table, keys: list[str], name: str, width: float) -> list[Bar]
     order = pc.sort_indices(known.select([name]), sort_keys=[(name, "descending")])[:BARS]
     return [
         _bar(place, " · ".join(word(row[key]) for key in keys), row[name], width)
-        for place, row in enumerate(known.take(order).to_pylist())
+        for place, row in enumerate(python_rows(known.take(order)))
     ]
 
 

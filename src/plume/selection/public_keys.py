@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from plume.errors import PublicKeysError
+from plume.far_dates import python_rows
 
 
 def check_public_keys(keys: pa.Table) -> None:
@@ -25,7 +26,7 @@ def _distinct(keys: pa.Table) -> int:
     with suppress(pa.ArrowNotImplementedError):
         return int(keys.group_by(keys.column_names).aggregate([]).num_rows)
     # Arrow does not group by lists and the like.
-    return len({repr(key) for key in keys.to_pylist()})
+    return len({repr(key) for key in python_rows(keys)})
 
 
 def table_of_keys(given: Any, names: tuple[str, ...]) -> pa.Table | None:

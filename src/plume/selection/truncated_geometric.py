@@ -157,9 +157,9 @@ class Table:
 @lru_cache(maxsize=16)
 def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Table:
     """Fill a table of chances so that `max_keys_per_user` of them together spend at most epsilon and delta."""
-    growth = _growth(epsilon / max_keys_per_user)
-    chances = _chances(growth, _novel_chance(max_keys_per_user, delta))
-    if len(chances) > LARGEST_TABLE:
+    growth, novel = _growth(epsilon / max_keys_per_user), _novel_chance(max_keys_per_user, delta)
+    chances = _chances(growth, novel) if _may_fit(epsilon / max_keys_per_user, novel) else []
+    if not 0 < len(chances) <= LARGEST_TABLE:
         raise RangeError(
             f"choosing keys by {TruncatedGeometric.name} with max_keys_per_user = {max_keys_per_user}, epsilon = {float(epsilon):.3g} "
             f"and delta = {delta:.3g} needs a table of more than {LARGEST_TABLE} chances; "
@@ -170,6 +170,14 @@ def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Tabl
     for words in (high, low):
         words.setflags(write=False)  # every strategy with this budget shares them
     return Table(high, low, _delta_of(_needed([*chances, _CERTAIN], growth), max_keys_per_user))
+
+
+def _may_fit(epsilon: Fraction, novel: int) -> bool:
+    """Tell from the closed form whether a table could be small enough, before so long a one is filled."""
+    if not novel:
+        return False
+    _, uncertain = turning_points(epsilon=epsilon, delta=novel / _CERTAIN)
+    return uncertain <= LARGEST_TABLE + LARGEST_TABLE // 8
 
 
 def _chances(growth: int, novel: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from plume.errors import BoundError, UsageError, printable
+from plume.errors import BoundError, UsageError, printable, shown
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.users import CountUsers
 from plume.pipelines.calibrated import CalibratedQuery, calibrate
@@ -169,7 +169,7 @@ def refuse_open_numbers(query: Query) -> None:
 
 def _refuse_bad_number(name: str, number: Any, most: int) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise BoundError(f"{name} holds {number!r}; it must be a whole number from 1 to {most}.")
+        raise BoundError(f"{name} holds {shown(number)}; it must be a whole number from 1 to {most}.")
 
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:

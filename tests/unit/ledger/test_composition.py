@@ -1,14 +1,18 @@
 """What releases cost together, against dp-accounting used in another way, and against what can be worked out by hand."""
 
+from collections import Counter
+
 import dp_accounting
+import mpmath
 import pytest
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
-from plume.ledger.composition import Total, least_total, total
+from plume.ledger.composition import Total, _by_parts, _epsilon, least_total, total
 
+mpmath.mp.dps = 50
 LIMIT = Limit(3 * EPSILONS, 10**10)
 
 
@@ -84,3 +88,81 @@ def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: lis
     within = [(spent.epsilon, most) for spent, most in zip(found, sums, strict=True) if spent.within(LIMIT)]
     assert all(spent <= most for spent, most in within)
     assert [spent for spent, _ in within] == sorted(spent for spent, _ in within)
+
+
+def true_delta(charges: list[Charge], epsilon: int) -> mpmath.mpf:
+    """Compose by their parts exactly: of each epsilon the truth is told with odds of e^epsilon to 1, and of Gaussian noise the formula."""
+    mu = mpmath.sqrt(mpmath.fsum(mpmath.mpf(charge.mu) ** 2 for charge in charges)) / EPSILONS
+    chances = {0: mpmath.mpf(1)}
+    for pure, times in Counter(charge.pure for charge in charges if charge.pure).items():
+        true = 1 / (1 + mpmath.exp(-mpmath.mpf(pure) / EPSILONS))
+        told = [mpmath.binomial(times, k) * true**k * (1 - true) ** (times - k) for k in range(times + 1)]
+        together: dict[int, mpmath.mpf] = {}
+        for loss, chance in chances.items():
+            for k, of_it in enumerate(told):
+                together[loss + (2 * k - times) * pure] = (
+                    together.get(loss + (2 * k - times) * pure, 0) + chance * of_it
+                )
+        chances = together
+    passing = mpmath.mpf(sum(charge.passing for charge in charges)) / DELTAS
+    return passing + mpmath.fsum(
+        chance * true_gaussian_delta(mu, mpmath.mpf(epsilon - loss) / EPSILONS) for loss, chance in chances.items()
+    )
+
+
+def true_gaussian_delta(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
+    if not mu:
+        return max(1 - mpmath.exp(epsilon), mpmath.mpf(0))
+    return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+
+def states_the_truth(charges: list[Charge], delta: int) -> bool:
+    """Whether at the epsilon that charges compose to by their parts, if they do, their delta is no more than the stated one."""
+    epsilon = _epsilon(_by_parts(charges), Limit(10**18, delta))
+    return epsilon is None or true_delta(charges, epsilon) * DELTAS <= delta
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "times", "delta"),
+    [(0.01, 1000, 1), (0.01, 1000, 10), (0.01, 1000, 1000), (0.05, 500, 3), (0.003, 2000, 2), (0.2, 60, 10**14)],
+)
+def test_many_alike_releases_state_no_less_than_the_truth(epsilon: float, times: int, delta: int) -> None:
+    assert states_the_truth([laplace(epsilon)] * times, delta)
+
+
+deltas = st.integers(0, 14).flatmap(lambda digits: st.integers(10**digits, 9 * 10**digits))
+few = st.lists(st.tuples(st.integers(1, 2 * EPSILONS), st.integers(1, 12)), min_size=1, max_size=3)
+mus = st.lists(st.integers(0, 10**9).map(lambda units: units // 10 ** (units % 9)), max_size=3)
+
+
+def repeated(pure: list[tuple[int, int]], mus: list[int]) -> list[Charge]:
+    return [Charge(e, 0, e, 0, 0) for e, times in pure for _ in range(times)] + [Charge(1, 0, 0, mu, 0) for mu in mus]
+
+
+@settings(max_examples=60, deadline=None)
+@given(few, mus, deltas)
+def test_few_different_releases_state_no_less_than_the_truth(
+    pure: list[tuple[int, int]], gaussian: list[int], delta: int
+) -> None:
+    assert states_the_truth(repeated(pure, gaussian), delta)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, EPSILONS).map(lambda u: u // 10 ** (u % 9)), min_size=2, max_size=5), deltas)
+def test_gaussian_releases_state_no_less_than_the_truth(mus: list[int], delta: int) -> None:
+    assert states_the_truth(repeated([], mus), delta)
+
+
+# Of epsilons that are multiples of 0.01 many sums are equal, so that even the exact composition of many different ones is quick.
+many = st.lists(
+    st.tuples(st.integers(1, 60), st.integers(1, 9)), min_size=15, max_size=20, unique_by=lambda one: one[0]
+)
+
+
+@settings(max_examples=8, deadline=None)
+@given(many, st.sampled_from([[], [2 * 10**8], [10**7, 10**6]]), deltas)
+def test_many_different_releases_state_no_less_than_the_truth(
+    pure: list[tuple[int, int]], gaussian: list[int], delta: int
+) -> None:
+    hundredths = [(each * EPSILONS // 100, times) for each, times in pure]
+    assert states_the_truth(repeated(hundredths, gaussian), delta)
