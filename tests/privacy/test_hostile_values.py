@@ -1,0 +1,144 @@
+"""No row makes a run fail: with a hostile value or without it, a query ends alike, and the rows of others count as before."""
+
+# ruff: noqa: DTZ001 - moments of no zone
+
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from outcomes import RELEASED, outcome
+from plume.errors import ColumnTypeError
+from questions import answer, asking, people
+
+FAR = {"s": 10**15, "ms": 2**55, "us": -(2**63), "ns": -(2**63)}
+UNITS = list(FAR)
+BEYOND = "name = 'alice' AND t <= TIMESTAMP '9999-12-31 00:00:00'"
+
+
+def moments(unit: str, *values: int, zone: str | None = None) -> pa.Array:
+    """Moments as Arrow holds them: any number of 64 bits is one."""
+    return pa.array(values, pa.int64()).view(pa.timestamp(unit, zone))
+
+
+def text(*values: bytes) -> pa.Array:
+    """Text as Arrow holds it: any bytes are."""
+    return pa.array(values, pa.binary()).view(pa.string())
+
+
+def ended(where: str, **columns: Any) -> str:
+    query = asking(measures=[plume.users()], public_keys=["x"], where=where)
+    rows = people(k=["x"] * max(map(len, columns.values())), **columns)
+    return outcome(lambda: plume.run(query, rows))
+
+
+@pytest.mark.parametrize("where", [BEYOND, BEYOND.replace("=", "<>", 1).replace("AND", "OR")])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([datetime(2020, 1, 1)] * 3, pa.timestamp("ns")),
+        pa.array([datetime(2020, 1, 1)] * 3, pa.timestamp("us")),
+    ],
+    ids=["nanoseconds", "microseconds"],
+)
+def test_a_constant_beyond_a_type_is_refused_or_compared_whatever_the_rows(where: str, column: pa.Array) -> None:
+    assert ended(where, t=column, name=["bob", "cem", "dia"]) == ended(where, t=column, name=["bob", "cem", "alice"])
+
+
+def test_a_constant_too_long_for_a_decimal_is_refused_whatever_the_rows() -> None:
+    column = pa.array([Decimal("1.5")] * 2, pa.decimal128(38, 30))
+    where = "name = 'alice' AND x < 9000000000000000000"
+    without, with_her = (ended(where, x=column, name=names) for names in (["bob", "cem"], ["bob", "alice"]))
+    assert without == with_her
+    assert "'x', whose type DECIMAL(38,30) holds numbers with 8 digits before the point" in with_her
+
+
+def test_the_condition_of_a_measure_is_refused_whatever_the_rows() -> None:
+    query = asking(measures=[plume.users(where=BEYOND)])
+    rows = people(k=["x"], name=["bob"], t=pa.array([datetime(2020, 1, 1)], pa.timestamp("ns")))
+    with pytest.raises(ColumnTypeError, match=r"'t', whose type TIMESTAMP_NS holds moments between .* with 9999-12-31"):
+        plume.run(query, rows)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_condition_on_far_moments_never_fails(unit: str) -> None:
+    assert ended("t < TIMESTAMP '2020-01-01 00:00:00'", t=moments(unit, 0, FAR[unit])) == RELEASED
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_far_moment_as_a_key_never_fails(unit: str, zone: str | None) -> None:
+    keys = moments(unit, 1, FAR[unit], 1, 1, 2, zone=zone)
+    query = asking(max_keys_per_user=1)
+    rows = pa.table({"u": ["ann", "ann", "bob", "cem", "bob"], "k": keys})
+    assert outcome(lambda: plume.run(query, rows)) == RELEASED
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_the_keys_of_others_count_as_without_the_far_one(unit: str) -> None:
+    rows = people(k=moments(unit, 1_000_000, 1_000_000, FAR[unit]))
+    assert answer(asking(), rows) == answer(asking(), rows.slice(0, 2))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_a_far_moment_in_a_parquet_file_never_fails(tmp_path: Path, zone: str | None) -> None:
+    pq.write_table(people(k=moments("ms", 5, 5, FAR["ms"], zone=zone)), tmp_path / "far.parquet")
+    pq.write_table(people(k=moments("ms", 5, 5, zone=zone)), tmp_path / "near.parquet")
+    far, near = (answer(asking(), tmp_path / name) for name in ("far.parquet", "near.parquet"))
+    assert far == near
+    assert far["count"] == [2]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pa.array([-1, 2**62, 1, 1], pa.int64()).view(pa.time64("us")),
+        pa.array([-1, 2**31 - 1, 1, 1], pa.int32()).view(pa.time32("s")),
+        pa.StructArray.from_arrays([moments("s", FAR["s"], -FAR["s"], 1, 1)], ["t"]),
+        pa.ListArray.from_arrays([0, 1, 2, 3, 4], moments("ms", FAR["ms"], FAR["ms"] + 1, 1, 1, zone="UTC")),
+        pa.MapArray.from_arrays([0, 1, 2, 3, 4], moments("us", FAR["us"], FAR["us"] + 2, 1, 1), [1, 2, 3, 3]),
+    ],
+    ids=["times", "times in seconds", "structures", "lists", "maps"],
+)
+def test_what_lies_beyond_a_type_is_no_key_wherever_it_is_inside(keys: pa.Array) -> None:
+    rows = pa.table({"u": ["ann", "ann", "bob", "cem"], "k": keys})
+    assert answer(asking(max_keys_per_user=1), rows)["count"] == [2]
+
+
+@pytest.mark.parametrize("column", ["u", "k", "name"])
+@pytest.mark.parametrize("form", ["arrow", "dictionary", "stream", "parquet"])
+def test_text_that_is_not_utf_8_is_no_value(tmp_path: Path, column: str, form: str) -> None:
+    rows = people(k=["x"] * 3, name=["bob"] * 3)
+    spoilt = rows.set_column(
+        rows.schema.names.index(column),
+        column,
+        text(*(f"{value}".encode() for value in rows[column].to_pylist()[:2]), b"\xff"),
+    )
+    query = asking(where="name LIKE 'b%'")
+    assert answer(query, given(spoilt, form, column, tmp_path)) == answer(query, rows.slice(0, 2))
+
+
+def given(rows: pa.Table, form: str, column: str, folder: Path) -> Any:
+    place = rows.schema.names.index(column)
+    match form:
+        case "dictionary":
+            return rows.set_column(place, column, rows[column].dictionary_encode())
+        case "stream":
+            return pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches())
+        case "parquet":
+            pq.write_table(rows, folder / "rows.parquet")
+            return folder / "rows.parquet"
+        case _:
+            return rows
+
+
+def test_files_with_a_spoilt_text_are_read_with_their_folders(tmp_path: Path) -> None:
+    for day, users in {"day=1": [b"a", b"b"], "day=a%20b": [b"c", b"d", b"\xff"]}.items():
+        (tmp_path / day).mkdir()
+        pq.write_table(pa.table({"u": text(*users)}), tmp_path / day / "rows.parquet")
+    assert answer(asking(keys="day"), tmp_path) == {"day": ["1", "a b"], "count": [2, 2]}
