@@ -1,4 +1,4 @@
-"""Values of Arrow that engines fail on, although their types are known: text that is not UTF-8, and moments too far away for microseconds.
+"""Values of Arrow that engines fail on, although they know the types: text that is not UTF-8, decimals with too many digits, far moments.
 
 Such a value becomes NULL before an engine sees it, row by row: what is left of the others is the same whether it is there or not.
 """
@@ -77,16 +77,17 @@ def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array
 
 
 def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if _holds_text(values.type):
+    if _is_checked(values.type):
         values.validate(full=True)
     return values if values.type == kind else values.cast(kind)
 
 
-def _holds_text(found: pa.DataType) -> bool:
-    """Tell whether there is text in a type, or inside of it."""
+def _is_checked(found: pa.DataType) -> bool:
+    """Tell whether text or decimals, of which Arrow takes any bytes, are of a type or inside of it."""
     if isinstance(found, pa.BaseExtensionType):
-        return _holds_text(found.storage_type)
+        return _is_checked(found.storage_type)
     if pa.types.is_dictionary(found) or pa.types.is_run_end_encoded(found):
-        return _holds_text(found.value_type)
+        return _is_checked(found.value_type)
     is_text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
-    return is_text or any(_holds_text(found.field(place).type) for place in range(found.num_fields))
+    inside = (found.field(place).type for place in range(found.num_fields))
+    return is_text or pa.types.is_decimal(found) or any(map(_is_checked, inside))

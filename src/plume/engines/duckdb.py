@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import duckdb
 import pyarrow as pa
 
+from plume.engines.arrow_values import in_microseconds, sound
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, typed
 from plume.engines.duckdb_silence import withheld
@@ -234,10 +235,15 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
                 f"DuckDB does not hand over column {column!r} of type {types[column].id} as it is; cast it first."
             )
     wanted = list(kinds) if set(kinds) <= set(types) else list(types)
-    listed = ", ".join(identifier(column, DUCKDB) for column in wanted)
-    stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
-    session.read(f"{name}_stream", stream)
-    # Arrow knows no integers of 128 bits and makes them decimals.
+    # Arrow knows no integers of 128 bits; as text they come through whole.
     wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
+    listed = ", ".join(_as_text(column) if column in wide else identifier(column, DUCKDB) for column in wanted)
+    stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
+    session.read(f"{name}_stream", sound(stream, in_microseconds))
     columns = ", ".join(typed(column, wide) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")
+
+
+def _as_text(column: str) -> str:
+    quoted = identifier(column, DUCKDB)
+    return f"CAST({quoted} AS VARCHAR) AS {quoted}"

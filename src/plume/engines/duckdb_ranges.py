@@ -1,7 +1,8 @@
-"""Moments and times that a column of DuckDB can hold although its calendar has none such: they become NULL where tables are let in.
+"""Moments, times and decimals that a column of DuckDB can hold although its type has none such: they become NULL where tables are let in.
 
-Arrow, Parquet and database files hold any 64 bits as a moment. DuckDB takes them over, and fails where it compares, casts or prints
-them; some of these failures no TRY catches. So they are sorted out by comparisons within their own type, which never fail.
+Arrow, Parquet and database files hold any 64 bits as a moment, and any 128 as a decimal. DuckDB takes them over, and fails where it
+compares, casts or prints them; some of these failures no TRY catches. So they are sorted out by comparisons within their own type,
+which never fail.
 """
 
 from collections.abc import Mapping
@@ -20,8 +21,8 @@ _RANGES = {
     "time": ("00:00:00", "24:00:00", ()),
     "time_ns": ("00:00:00", "24:00:00", ()),
 }
-# Comparing these with a moment of microseconds, as conditions do, is a cast that fails; the others fail as text only.
-_COMPARED_BY_CASTS = frozenset({"timestamp_s", "timestamp_ms"})
+# Comparing these with a moment of microseconds, or reading them as numbers, is a cast that fails; the others fail as text only.
+_READ_BY_CASTS = frozenset({"timestamp_s", "timestamp_ms", "decimal"})
 
 
 def select_within_ranges(source: str, types: Mapping[str, Any], table: Table) -> str:
@@ -32,7 +33,7 @@ def select_within_ranges(source: str, types: Mapping[str, Any], table: Table) ->
 
 def _printed(name: str, found: Any, table: Table) -> str:
     quoted = identifier(name, DUCKDB)
-    needed = table.stated or name in table.grouped or found.id in _COMPARED_BY_CASTS
+    needed = table.stated or name in table.grouped or found.id in _READ_BY_CASTS
     within = _within(quoted, found) if needed and name in table.kinds else None
     return quoted if within is None else f"CASE WHEN {within} THEN {quoted} END AS {quoted}"
 
@@ -51,7 +52,7 @@ def _within(value: str, found: Any, depth: int = 0) -> str | None:
                 for name, child in found.children
             ]
         case _:
-            return _in_range(value, found) if found.id in _RANGES else None
+            return _in_range(value, found, *_range(found)) if found.id in {*_RANGES, "decimal"} else None
     return " AND ".join(filter(None, parts)) or None
 
 
@@ -62,8 +63,15 @@ def _all_within(values: str, child: Any, depth: int) -> str | None:
     return within and f"coalesce(list_bool_and(list_transform({values}, lambda {each}: {within})), TRUE)"
 
 
-def _in_range(value: str, found: Any) -> str:
-    first, last, beyond = _RANGES[found.id]
+def _range(found: Any) -> tuple[str, str, tuple[str, ...]]:
+    if found.id != "decimal":
+        return _RANGES[found.id]
+    size = dict(found.children)
+    digits = "9" * (size["precision"] - size["scale"]) + "." + "9" * size["scale"]
+    return f"-{digits}", digits, ()
+
+
+def _in_range(value: str, found: Any, first: str, last: str, beyond: tuple[str, ...]) -> str:
     among = "".join(f" OR {value} = CAST({constant(text, DUCKDB)} AS {found})" for text in beyond)
     low, high = (f"CAST({constant(text, DUCKDB)} AS {found})" for text in (first, last))
     return f"({value} IS NULL OR {value} BETWEEN {low} AND {high}{among})"
