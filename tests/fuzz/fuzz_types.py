@@ -5,6 +5,7 @@ users in what they select stay the same.
 """
 
 import random
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ ENGINE = DuckDB(threads=1)
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
 FORMS = ("arrow", "stream", "parquet", "relation", "database")
+# What the two tables are called is not data.
+_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|duckdb)")
 # Ids that are one as doubles.
 NEAR = 10**38
 NEAR_IDS = tuple(
@@ -57,7 +60,7 @@ def check(rng: random.Random, engine: Engine = ENGINE) -> str | None:
 
 def _wrong(case: Case) -> str | None:
     try:
-        ends = [outcome(lambda data=data: case.run(data())) for data in (case.without, case.with_her)]
+        ends = [_FILE.sub("", outcome(lambda data=data: case.run(data()))) for data in (case.without, case.with_her)]
     except Exception as error:  # noqa: BLE001 - Plume's own errors are outcomes; all others are flaws
         return f"{case.told}: {type(error).__name__}"
     if ends[0] != ends[1]:

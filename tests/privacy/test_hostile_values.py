@@ -110,6 +110,34 @@ def test_what_lies_beyond_a_type_is_no_key_wherever_it_is_inside(keys: pa.Array)
     assert answer(asking(max_keys_per_user=1), rows)["count"] == [2]
 
 
+def decimals(*values: int) -> pa.Array:
+    """Decimals as Arrow holds them: any number of 128 bits is one, however many digits it has."""
+    data = b"".join(value.to_bytes(16, "little", signed=True) for value in values)
+    return pa.Array.from_buffers(pa.decimal128(38, 30), len(values), [None, pa.py_buffer(data)])
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream", "parquet"])
+def test_a_decimal_with_too_many_digits_is_no_value(tmp_path: Path, form: str) -> None:
+    query = asking(measures=[plume.sum("v", 0, 10), plume.count(1)])
+    rows = people(k=["x"] * 3, v=decimals(10**30, 10**30, 2**127 - 1))
+    expected = answer(query, people(k=["x"] * 3, v=[1, 1, None]))
+    assert answer(query, given(rows, form, "v", tmp_path)) == expected
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream", "parquet"])
+def test_a_decimal_with_too_many_digits_is_no_key(tmp_path: Path, form: str) -> None:
+    keys = decimals(10**30, 2**127 - 1, 10**30, -(2**127))
+    rows = pa.table({"u": ["ann", "ann", "bob", "bob"], "k": keys})
+    assert answer(asking(max_keys_per_user=1), given(rows, form, "k", tmp_path))["count"] == [2]
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+def test_a_far_duration_is_refused_by_its_type(tmp_path: Path, form: str) -> None:
+    rows = people(k=pa.array([1, 2**63 - 1], pa.int64()).view(pa.duration("s")))
+    with pytest.raises(ColumnTypeError, match="key column 'k' is INTERVAL"):
+        answer(asking(), given(rows, form, "k", tmp_path))
+
+
 @pytest.mark.parametrize("column", ["u", "k", "name"])
 @pytest.mark.parametrize("form", ["arrow", "dictionary", "stream", "parquet"])
 def test_text_that_is_not_utf_8_is_no_value(tmp_path: Path, column: str, form: str) -> None:

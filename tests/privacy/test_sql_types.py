@@ -142,3 +142,15 @@ def test_types_that_hold_each_other_meet(tmp_path: Path, text: str, one: str, ot
 def test_a_part_of_a_union_may_have_no_values(tmp_path: Path) -> None:
     tables = database(tmp_path, a=("u INT, x DATE", ["1, '2020-01-01'"]), b=("u INT, x INT", ["1, 1"]))
     assert outcome(lambda: plume.sql(UNION.replace("u, x FROM b", "u, NULL AS x FROM b"), tables=tables)) == RELEASED
+
+
+@pytest.mark.parametrize("condition", ["x", "LOWER(x)", "COALESCE(x, x)", "CASE WHEN u > 0 THEN x END", "x AND u > 0"])
+@pytest.mark.parametrize("word", ["no", "{}"])
+def test_what_stands_as_a_condition_and_is_none_never_fails(condition: str, word: str) -> None:
+    """DuckDB would cast it outside of TRY."""
+    text = f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = u) COUNT(DISTINCT u) AS n FROM (SELECT u, x FROM a) WHERE {condition}"
+    ends = [
+        outcome(lambda words=words: plume.sql(text, tables={"a": pa.table({"u": [1, 2], "x": words})}))
+        for words in (["true", "false"], ["true", word])
+    ]
+    assert ends == [RELEASED, RELEASED]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pyarrow as pa
-
-_Convert = Callable[[pa.Array], pa.Array]
+import pyarrow.compute as pc
 
 
 def sound(
@@ -23,7 +22,9 @@ def sound(
 
 
 def in_microseconds(found: pa.DataType) -> pa.DataType:
-    """Give the type in which moments with a zone are whole microseconds, as DuckDB has them, also inside of lists and structures."""
+    """Give the type in which durations, and moments with a zone, are microseconds as in DuckDB, also inside of lists and structures."""
+    if pa.types.is_duration(found):
+        return pa.duration("us")
     if pa.types.is_timestamp(found):
         return pa.timestamp("us", found.tz) if found.tz is not None and found.unit in ("s", "ms") else found
     return with_children(found, in_microseconds)
@@ -79,15 +80,16 @@ def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array
 def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if _is_checked(values.type):
         values.validate(full=True)
-    return values if values.type == kind else values.cast(kind)
+    # Nanoseconds that microseconds do not hold are cut off; what would overflow is an error.
+    return values if values.type == kind else values.cast(options=pc.CastOptions(kind, allow_time_truncate=True))
 
 
 def _is_checked(found: pa.DataType) -> bool:
-    """Tell whether text or decimals, of which Arrow takes any bytes, are of a type or inside of it."""
+    """Tell whether text, decimals or times, which Arrow takes any bytes for, are of a type or inside of it."""
     if isinstance(found, pa.BaseExtensionType):
         return _is_checked(found.storage_type)
     if pa.types.is_dictionary(found) or pa.types.is_run_end_encoded(found):
         return _is_checked(found.value_type)
     is_text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     inside = (found.field(place).type for place in range(found.num_fields))
-    return is_text or pa.types.is_decimal(found) or any(map(_is_checked, inside))
+    return is_text or pa.types.is_decimal(found) or pa.types.is_time(found) or any(map(_is_checked, inside))
