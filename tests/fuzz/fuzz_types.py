@@ -31,6 +31,7 @@ OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_c
 FORMS = ("arrow", "stream", "parquet", "relation", "database")
 # What the two tables are called is not data.
 _FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|duckdb)")
+_KINDS = tuple(dict.fromkeys(column.kind for column in COLUMNS))
 # Ids that are one as doubles.
 NEAR = 10**38
 NEAR_IDS = tuple(
@@ -282,7 +283,7 @@ def in_a_join(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
         f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = a.u) COUNT(DISTINCT a.u) AS n "
         f"FROM a {rng.choice(['', 'LEFT ', 'FULL '])}JOIN (SELECT u, {computed} AS y FROM b) s ON a.u = s.u AND a.x = s.y"
     )
-    return _statement(rng, folder, engine, text, {name: {"x": _like(rng)} for name in "ab"})
+    return _statement(rng, folder, engine, text, _alike(rng, "ab"))
 
 
 def in_a_union(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
@@ -290,7 +291,7 @@ def in_a_union(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
         f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = r.u) COUNT(r.x, contribution_bounds_per_group => (0, 1)) AS n "
         "FROM (SELECT u, x FROM a UNION ALL SELECT u, x FROM b) r"
     )
-    return _statement(rng, folder, engine, text, {name: {"x": _like(rng)} for name in "ab"})
+    return _statement(rng, folder, engine, text, _alike(rng, "ab"))
 
 
 def as_units(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
@@ -320,11 +321,15 @@ def in_an_expression(rng: random.Random, folder: Path, engine: Engine) -> Case |
     text = (
         f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = u) e, COUNT(DISTINCT u) AS n FROM ({inner}) GROUP BY e"
     )
-    return _statement(rng, folder, engine, text, {"t": {"x": _like(rng)}})
+    return _statement(rng, folder, engine, text, _alike(rng, "t"))
 
 
-def _like(rng: random.Random) -> Hostile:
-    return rng.choice(COLUMNS)
+def _alike(rng: random.Random, names: str) -> dict[str, dict[str, Hostile]]:
+    """Choose a column for each table: any ones, or ones that an engine would bring together."""
+    among = rng.choice(
+        [_KINDS, ("integer", "decimal", "float"), ("date", "timestamp"), ("text", "integer", "float", "date")]
+    )
+    return {name: {"x": rng.choice([column for column in COLUMNS if column.kind in among])} for name in names}
 
 
 # Files without types
