@@ -26,7 +26,7 @@ from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.query import Query
 from plume.release import Release
-from plume.schema import check_meetings, check_relation, check_schema, described, kinds_expected
+from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
 
 _PUBLIC = "public_keys"
@@ -100,7 +100,7 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
     _refuse_wrong_arguments(query, engine)
     asked, plan = make_plan(query, pipeline)
-    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: _table(query, data)}
+    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
     with engine.open(tables) as session:
@@ -119,10 +119,6 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
     explanation = explain_plan(asked, plan, pipeline)
     return Release(rows.rename_columns(names), explanation, private=entropy.private)
-
-
-def _table(query: Query, data: Any) -> Table:
-    return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.keys)))
 
 
 def _choose(asked: CalibratedQuery, plan: Noise, walk: Walk, session: Session) -> dict[str, float]:

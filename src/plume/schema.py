@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from plume.engines.engine import Meeting, Relation
+from plume.engines.engine import Meeting, Relation, Table
 from plume.errors import ColumnNotFound, ColumnTypeError, printable
 from plume.plan.comparisons import NUMBERS, can_meet, limits
 from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value
@@ -104,6 +104,11 @@ def kinds_expected(query: Query) -> dict[str, Kind]:
     for measure in query.measures:
         expected |= {name: _read_as(kinds) for name, kinds in measure.value_columns.items()}
     return expected | dict.fromkeys((query.user, *query.keys), Kind.TEXT)
+
+
+def table_for(query: Query, data: Any) -> Table:
+    """Say how an engine is to read the data of a query."""
+    return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.keys)))
 
 
 def _refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:

@@ -170,3 +170,52 @@ def test_files_with_a_spoilt_text_are_read_with_their_folders(tmp_path: Path) ->
         (tmp_path / day).mkdir()
         pq.write_table(pa.table({"u": text(*users)}), tmp_path / day / "rows.parquet")
     assert answer(asking(keys="day"), tmp_path) == {"day": ["1", "a b"], "count": [2, 2]}
+
+
+KEYS = {
+    "integers": pa.array([1, 2], pa.uint16()),
+    "decimals": pa.array([Decimal("1.5"), Decimal("-2.5")], pa.decimal128(38, 10)),
+    "short decimals": pa.array([Decimal("1.5"), Decimal("-2.5")], pa.decimal128(4, 1)),
+    "dates": pa.array([0, -719_528], pa.int32()).view(pa.date32()),
+    "times": pa.array([0, 1], pa.time64("us")),
+    "times in milliseconds": pa.array([0, 1], pa.time32("ms")),
+    "milliseconds": moments("ms", 5, -62_135_596_800_001),
+    "microseconds": moments("us", 5, -62_135_596_800_000_001),
+    "nanoseconds": moments("ns", 5, -1),
+    "milliseconds in a zone": moments("ms", 5, -1, zone="Asia/Kathmandu"),
+    "bytes": pa.array([b"\xff", b""], pa.binary()),
+    "bytes of one length": pa.array([b"ab", b"\0\0"], pa.binary(2)),
+    "uuids": pa.array([bytes(16), b"\xff" * 16], pa.uuid()),
+    "json": pa.array(["1", '{"a": [1e999]}'], pa.json_()),
+    "dictionaries": pa.array(["a", ""]).dictionary_encode(),
+    "large text": pa.array(["a", ""], pa.large_string()),
+    "lists": pa.array([["a", None], []]),
+    "structures": pa.array([{"a": 1, "b": ["x"]}, {"a": None, "b": None}]),
+    "maps": pa.array([[("a", 1)], [("b", None)]], pa.map_(pa.string(), pa.int8())),
+    "booleans": pa.array([True, False]),
+}
+
+
+@pytest.mark.parametrize("moments_are", ["new", "old"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_keys_of_a_parquet_file_are_the_same_beside_a_text_that_is_not_utf_8(
+    tmp_path: Path, kind: str, moments_are: str
+) -> None:
+    """Another reader takes over where DuckDB's fails, and must read every type as it does."""
+    keys = pa.concat_arrays([KEYS[kind], KEYS[kind], KEYS[kind]])
+    for name, last in {"clean": b"b", "spoilt": b"\xff"}.items():
+        rows = people(k=keys).append_column(
+            "name", text(b"b", b"b", b"b", b"b", b"c", last if name == "spoilt" else b"c")
+        )
+        pq.write_table(rows, tmp_path / f"{name}.parquet", use_deprecated_int96_timestamps=moments_are == "old")
+    query = asking(where="name = 'b'")
+    clean, spoilt = (plume.run(query, tmp_path / f"{name}.parquet").to_arrow() for name in ("clean", "spoilt"))
+    assert spoilt.schema == clean.schema
+    assert spoilt["k"] == clean["k"]
+    assert len(clean) == 2
+
+
+def test_what_is_no_json_is_no_key_of_that_type() -> None:
+    """Keys leave DuckDB as text, and come back as their type."""
+    rows = people(k=pa.array(["1", "no json", "1", "no json"], pa.json_()))
+    assert answer(asking(), rows) == {"k": ["1"], "count": [2]}

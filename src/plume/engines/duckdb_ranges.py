@@ -1,4 +1,4 @@
-"""Moments, times and decimals that a column of DuckDB can hold although its type has none such: they become NULL where tables are let in.
+"""Values that a column of DuckDB can hold although its type has none such: they become NULL where tables are let in.
 
 Arrow, Parquet and database files hold any 64 bits as a moment, and any 128 as a decimal. DuckDB takes them over, and fails where it
 compares, casts or prints them; some of these failures no TRY catches. So they are sorted out by comparisons within their own type,
@@ -52,7 +52,7 @@ def _within(value: str, found: Any, depth: int = 0) -> str | None:
                 for name, child in found.children
             ]
         case _:
-            return _in_range(value, found, *_range(found)) if found.id in {*_RANGES, "decimal"} else None
+            return _fitting(value, found)
     return " AND ".join(filter(None, parts)) or None
 
 
@@ -61,6 +61,13 @@ def _all_within(values: str, child: Any, depth: int) -> str | None:
     within = _within(each, child, depth + 1)
     # Of no values at all DuckDB says NULL.
     return within and f"coalesce(list_bool_and(list_transform({values}, lambda {each}: {within})), TRUE)"
+
+
+def _fitting(value: str, found: Any) -> str | None:
+    if str(found) == "JSON":
+        # What is none is text all the same, until it has left DuckDB and comes back.
+        return f"({value} IS NULL OR json_valid({value}))"
+    return _in_range(value, found, *_range(found)) if found.id in {*_RANGES, "decimal"} else None
 
 
 def _range(found: Any) -> tuple[str, str, tuple[str, ...]]:
