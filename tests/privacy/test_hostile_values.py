@@ -13,6 +13,7 @@ import pytest
 
 import plume
 from outcomes import RELEASED, outcome
+from plume.engines.engine import Engine
 from plume.errors import ColumnTypeError
 from questions import answer, asking, people
 
@@ -68,6 +69,17 @@ def test_the_condition_of_a_measure_is_refused_whatever_the_rows() -> None:
 @pytest.mark.parametrize("unit", UNITS)
 def test_a_condition_on_far_moments_never_fails(unit: str) -> None:
     assert ended("t < TIMESTAMP '2020-01-01 00:00:00'", t=moments(unit, 0, FAR[unit])) == RELEASED
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_far_moments_and_spoilt_text_in_memory_end_no_run_on_any_engine(engine: Engine, unit: str) -> None:
+    """Nanoseconds that microseconds do not hold among them."""
+    query = asking(
+        where="t < TIMESTAMP '2020-01-01 00:00:00'",
+        measures=[plume.mean("t", datetime(1970, 1, 1), datetime(1971, 1, 1))],
+    )
+    rows = people(k=text(b"x", b"x", b"x", b"\xff"), t=moments(unit, 0, 1, FAR[unit], 2**63 - 2))
+    assert outcome(lambda: plume.run(query, rows, engine=engine)) == RELEASED
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
@@ -129,6 +141,16 @@ def test_a_decimal_with_too_many_digits_is_no_key(tmp_path: Path, form: str) -> 
     keys = decimals(10**30, 2**127 - 1, 10**30, -(2**127))
     rows = pa.table({"u": ["ann", "ann", "bob", "bob"], "k": keys})
     assert answer(asking(max_keys_per_user=1), given(rows, form, "k", tmp_path))["count"] == [2]
+
+
+@pytest.mark.parametrize("width", [38, 18, 9, 4])
+def test_the_lowest_number_of_128_bits_is_no_decimal(width: int) -> None:
+    """Arrow takes it for a short one, and DuckDB reads what lies in memory instead."""
+    lowest = pa.Array.from_buffers(
+        pa.decimal128(width, 1), 1, [None, pa.py_buffer((-(2**127)).to_bytes(16, "little", signed=True))]
+    )
+    keys = pa.concat_arrays([pa.array([Decimal(1), Decimal(1)], lowest.type), lowest, lowest])
+    assert answer(asking(), people(k=keys)) == {"k": [Decimal(1)], "count": [2]}
 
 
 @pytest.mark.parametrize("form", ["arrow", "stream"])

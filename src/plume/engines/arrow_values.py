@@ -9,6 +9,8 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
+_LOWEST = (-(2**127)).to_bytes(16, "little", signed=True)
+
 
 def sound(
     rows: pa.Table | pa.RecordBatchReader, target: Callable[[pa.DataType], pa.DataType]
@@ -80,8 +82,30 @@ def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array
 def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if _is_checked(values.type):
         values.validate(full=True)
+        _refuse_lowest(values)
     # Nanoseconds that microseconds do not hold are cut off; what would overflow is an error.
     return values if values.type == kind else values.cast(options=pc.CastOptions(kind, allow_time_truncate=True))
+
+
+def _refuse_lowest(values: pa.Array) -> None:
+    """Raise on the one decimal that Arrow takes for a short one, since the lowest number of 128 bits has no positive counterpart."""
+    if pa.types.is_decimal128(values.type):
+        lowest = pa.Array.from_buffers(values.type, 1, [None, pa.py_buffer(_LOWEST)])
+        if pc.any(pc.equal(values, lowest[0])).as_py():
+            raise pa.ArrowInvalid
+    for inside in _inside(values):
+        _refuse_lowest(inside)
+
+
+def _inside(values: pa.Array) -> list[pa.Array]:
+    if pa.types.is_dictionary(values.type):
+        return [values.dictionary]
+    if pa.types.is_map(values.type):
+        return [values.keys, values.items]
+    if pa.types.is_struct(values.type):
+        return list(values.flatten())
+    is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
+    return [values.flatten()] if is_list or pa.types.is_fixed_size_list(values.type) else []
 
 
 def _is_checked(found: pa.DataType) -> bool:
