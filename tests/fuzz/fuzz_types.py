@@ -150,7 +150,8 @@ def _one(rng: random.Random, column: Hostile) -> Hostile:
 def _query(
     rng: random.Random, folder: Path, engine: Engine, columns: Mapping[str, Hostile], **asked: Any
 ) -> Case | None:
-    form = rng.choice(FORMS if isinstance(engine, DuckDB) else FORMS[:3])
+    # What Spark's reader of Parquet fails on is stated in docs/guarantees/reading.md, and not looked for here.
+    form = rng.choice(FORMS if isinstance(engine, DuckDB) else FORMS[:2])
     found = _neighbours(rng, columns, folder, form)
     if found is None:
         return None
