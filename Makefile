@@ -3,16 +3,19 @@
 PYTHON ?= python3
 USERS ?= 1e6
 ENGINE ?= duckdb
+SECONDS ?= 60
+SEED ?= 1
 WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-pyspark test-slow bench paper paper-full peers clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-pyspark test-slow fuzz bench paper paper-full peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
 	@echo "make test    checks and all tests but the slow ones"
 	@echo "make test-pyspark  tests of Spark on an older PySpark (VERSION=4.1)"
+	@echo "make fuzz    hostile values of every type in every role, made up from a seed (SECONDS=3600 SEED=1)"
 	@echo "make check   format, lint, types, contracts"
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
@@ -79,6 +82,10 @@ test-slow: setup
 	$(VENV)/bin/pytest -m slow
 	$(VENV)/bin/pytest -m slow --engines spark
 	$(VENV)/bin/pytest -m slow --engines spark-connect
+
+# Shells count SECONDS themselves, so it is handed over here.
+fuzz: setup
+	$(VENV)/bin/python tests/fuzz/fuzzing.py --seconds $(SECONDS) --seed $(SEED)
 
 FIGURES := $(VENV)/bin/python tests/docs/figures.py
 BENCH := PYTHONPATH=experiments $(VENV)/bin/python benchmarks

@@ -1,6 +1,7 @@
 """A query becomes a plan, an engine executes it, a release comes back."""
 
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.query import Query
 from plume.release import Release
-from plume.schema import check_relation, check_schema, described, kinds_expected
+from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
 
 _PUBLIC = "public_keys"
@@ -102,7 +103,7 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
     """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
     _refuse_wrong_arguments(query, engine)
     asked, plan = make_plan(query, pipeline)
-    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: Table(data, kinds_expected(query))}
+    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
     with engine.open(tables) as session:
@@ -140,6 +141,7 @@ def _relate(session: Session, relation: Relation) -> None:
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     fits = False
     with suppress(EngineError):
+        check_meetings(relation.meetings, cache(session.columns))
         session.relate(INPUT, relation.select)
         fits = True
     if not fits:

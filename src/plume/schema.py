@@ -4,21 +4,25 @@ Separate from engines, which only say what columns there are.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from plume.engines.engine import Relation
+from plume.engines.engine import Meeting, Relation, Table
 from plume.errors import ColumnNotFound, ColumnTypeError, printable
+from plume.plan.comparisons import NUMBERS, can_meet, limits
 from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value
 from plume.plan.trees import walk
 from plume.plan.types import ColumnType, Kind, Schema
 from plume.query import Query
 
-NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 _IDENTIFIERS = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID})
 _SHOWN_COLUMNS = 20
+
+Columns = Callable[[str], Schema]
+"""Says what columns a SELECT has."""
 
 
 def check_schema(query: Query, schema: Schema, *, source: str) -> None:
@@ -38,7 +42,7 @@ def check_schema(query: Query, schema: Schema, *, source: str) -> None:
 def check_relation(relation: Relation, schemas: Mapping[str, Schema]) -> None:
     """Refuse tables that lack a column of a relation, or have it in a type that does not fit.
 
-    All columns that say whose a row is must be identifiers of one kind, and columns that joins compare must be comparable on every row.
+    All columns that say whose a row is must be identifiers of one kind, and of types in which equal users are equal.
     """
     for name, table in relation.tables.items():
         for column in table.kinds:
@@ -46,16 +50,26 @@ def check_relation(relation: Relation, schemas: Mapping[str, Schema]) -> None:
             _check_described(column, schemas[name][column])
     for name, column in relation.units:
         _check_user(column, schemas[name][column])
-    if len({schemas[name][column].kind for name, column in relation.units}) > 1:
+    found = [schemas[name][column] for name, column in relation.units]
+    if len({unit.kind for unit in found}) > 1 or not all(can_meet(*pair) for pair in combinations(found, 2)):
         raise ColumnTypeError(
             "the privacy unit is of several types in several tables; cast it before, so that equal users stay equal."
         )
-    for (one, left), (other, right) in relation.equal:
-        if not _is_comparable(schemas[one][left], schemas[other][right]):
-            raise ColumnTypeError(
-                f"a join compares column {left!r}, which is {_described(schemas[one][left])}, with {right!r}, "
-                f"which is {_described(schemas[other][right])}; both must be of one type."
-            )
+
+
+def check_meetings(meetings: Iterable[Meeting], columns: Columns) -> None:
+    """Refuse joins and unions in which columns meet whose types an engine could bring together by an inexact or failing cast only.
+
+    Types of computed columns are known to the engine alone: `columns` asks it, and no row is read.
+    """
+    for meeting in meetings:
+        left, right = columns(meeting.left), columns(meeting.right)
+        for one, other in meeting.pairs(tuple(left), tuple(right)):
+            if not can_meet(left[one], right[other]):
+                raise ColumnTypeError(
+                    f"{meeting.what} column {one!r}, which is {left[one].engine_name}, with {other!r}, "
+                    f"which is {right[other].engine_name}; both must be of one type. CAST one of them."
+                )
 
 
 def _check_described(name: str, found: ColumnType) -> None:
@@ -86,10 +100,15 @@ def kinds_expected(query: Query) -> dict[str, Kind]:
     """
     expected = dict.fromkeys(columns_used(query), Kind.TEXT)
     for condition in query.conditions:
-        expected |= {column.name: kind for column, kind in _compared(condition)}
+        expected |= {column.name: kind_of(value) for column, value in _compared(condition)}
     for measure in query.measures:
         expected |= {name: _read_as(kinds) for name, kinds in measure.value_columns.items()}
     return expected | dict.fromkeys((query.user, *query.keys), Kind.TEXT)
+
+
+def table_for(query: Query, data: Any) -> Table:
+    """Say how an engine is to read the data of a query."""
+    return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.keys)))
 
 
 def _refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
@@ -137,23 +156,29 @@ def _columns_in(condition: Expression) -> tuple[str, ...]:
     return tuple(part.name for part in walk(condition) if isinstance(part, Column))
 
 
-def _compared(condition: Expression) -> Iterable[tuple[Column, Kind]]:
-    """Pair every column of a condition with the kind of each constant it meets."""
+def _compared(condition: Expression) -> Iterable[tuple[Column, Value]]:
+    """Pair every column of a condition with each constant it meets."""
     for part in walk(condition):
         match part:
             case Compare(Column() as column, _, Literal(value)) | Compare(Literal(value), _, Column() as column):
-                yield column, kind_of(value)
+                yield column, value
             case IsIn(Column() as column, among):
-                yield from ((column, kind_of(literal.value)) for literal in among)
+                yield from ((column, literal.value) for literal in among)
             case Like(Column() as column, pattern):
-                yield column, kind_of(pattern.value)
+                yield column, pattern.value
 
 
 def _check_condition(condition: Expression, schema: Schema) -> None:
     """Refuse comparisons that an engine could only make by a cast that can fail on some row."""
-    for column, kind in _compared(condition):
-        if _family(schema[column.name].kind) != _family(kind):
-            raise _uncomparable(column.name, schema, kind.value)
+    for column, value in _compared(condition):
+        found = schema[column.name]
+        if _family(found.kind) != _family(kind_of(value)):
+            raise _uncomparable(column.name, schema, kind_of(value).value)
+        if (held := limits(found, value)) is not None:
+            raise ColumnTypeError(
+                f"where compares column {column.name!r}, whose type {found.engine_name} holds {held}, with {value!s}; "
+                "write a constant that the type holds."
+            )
     for part in walk(condition):
         match part:
             case Compare(Column(left), _, Column(right)) if not _is_comparable(schema[left], schema[right]):
@@ -165,10 +190,10 @@ def _family(kind: Kind) -> object:
 
 
 def _is_comparable(left: ColumnType, right: ColumnType) -> bool:
-    """Tell whether no row can keep two columns from being compared: decimals and timestamps may be too large for each other."""
+    """Tell whether a condition may compare two columns: decimals with their like only, and no types of which it knows no constants."""
     kinds = {left.kind, right.kind}
-    same = left.engine_name == right.engine_name and Kind.OTHER not in kinds
-    return same or kinds == {Kind.TEXT} or kinds <= {Kind.INTEGER, Kind.FLOAT}
+    alike = left.engine_name == right.engine_name or Kind.DECIMAL not in kinds
+    return alike and Kind.OTHER not in kinds and can_meet(left, right)
 
 
 def _uncomparable(name: str, schema: Schema, other: str) -> ColumnTypeError:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import duckdb
 import pyarrow as pa
 
+from plume.engines.arrow_values import in_microseconds, sound
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, typed
 from plume.engines.duckdb_silence import withheld
@@ -22,6 +23,7 @@ from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Table
 from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
+from plume.engines.parquet_values import read_by_arrow, select_reading
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, identifier
@@ -177,6 +179,13 @@ def _lock(connection: duckdb.DuckDBPyConnection, paths: list[Path], spill: Path)
 
 def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
     """Make a table readable under a name, and say which files that needs; `folder` is for links to them."""
+    given = f"{name}_as_given"
+    paths = _open(session, given, table, folder)
+    session.let_through(name, table, given=given)
+    return paths
+
+
+def _open(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
     if isinstance(table.content, str | Path | list | tuple):
         files = find_files(table.content)
         plain = withheld(name, lambda: with_plain_names(files, folder))
@@ -190,6 +199,18 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
 
 def _open_files(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
     if not _succeeds(lambda: session.define(name, selecting(files, kinds, session.ask))):
+        raise InputError(f"{files.names} could not be read as {files.format}.")
+    if files.format == "Parquet":
+        _reread_by_arrow(session, name, files, kinds)
+
+
+def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
+    """Let Arrow read Parquet files that DuckDB fails on, because of a value in one of their rows."""
+    types = {column: found for column, found in session.types(name).items() if column in kinds}
+    select = select_reading(name, types)
+    if select is None or _succeeds(lambda: session.ask(select)):
+        return
+    if not _succeeds(lambda: withheld(name, lambda: read_by_arrow(session, name, files, types))):
         raise InputError(f"{files.names} could not be read as {files.format}.")
 
 
@@ -206,7 +227,7 @@ def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping
         )
 
 
-def _succeeds(call: Callable[[], None]) -> bool:
+def _succeeds(call: Callable[[], object]) -> bool:
     """Tell whether the engine can do it; if only room is missing, that is no fault of the data."""
     try:
         call()
@@ -237,10 +258,15 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
                 f"DuckDB does not hand over column {column!r} of type {types[column].id} as it is; cast it first."
             )
     wanted = list(kinds) if set(kinds) <= set(types) else list(types)
-    listed = ", ".join(identifier(column, DUCKDB) for column in wanted)
-    stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
-    session.read(f"{name}_stream", stream)
-    # Arrow knows no integers of 128 bits and makes them decimals.
+    # Arrow knows no integers of 128 bits; as text they come through whole.
     wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
+    listed = ", ".join(_as_text(column) if column in wide else identifier(column, DUCKDB) for column in wanted)
+    stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
+    session.read(f"{name}_stream", sound(stream, in_microseconds))
     columns = ", ".join(typed(column, wide) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")
+
+
+def _as_text(column: str) -> str:
+    quoted = identifier(column, DUCKDB)
+    return f"CAST({quoted} AS VARCHAR) AS {quoted}"

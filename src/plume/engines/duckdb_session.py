@@ -7,9 +7,10 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from plume.engines.duckdb_ranges import select_within_ranges
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
-from plume.engines.engine import Noising
+from plume.engines.engine import Noising, Table
 from plume.errors import InputError
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
 from plume.plan.nodes import Lookup
@@ -29,12 +30,24 @@ class DuckDBSession:
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
+        return _described(withheld(name, lambda: self._connection.table(name)))
+
+    def columns(self, select: str) -> Schema:
+        """Say what columns a checked SELECT has; no row is read."""
+        return _described(withheld("input", lambda: self._connection.sql(select)))
+
+    def let_through(self, name: str, table: Table, *, given: str) -> None:
+        """Make a table readable under its name without what lies beyond the types of its columns; as it is, it has another."""
+        self.define(name, select_within_ranges(given, self.types(given), table))
+
+    def types(self, name: str) -> dict[str, Any]:
+        """Say of what types the columns of a table are, as DuckDB's Python package gives them."""
         relation = withheld(name, lambda: self._connection.table(name))
-        return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
+        return dict(zip(relation.columns, relation.types, strict=True))
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
-        self._execute(name, f"CREATE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
+        self._execute(name, f"CREATE OR REPLACE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
 
     def relate(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
@@ -117,6 +130,10 @@ class PackingSession(DuckDBSession):
         packed = f"{_PACKED}.main.{identifier(name, DUCKDB)}"
         self._execute(name, f"CREATE TABLE {packed} AS\n{select}")
         self.define(name, f"SELECT * FROM {packed}")
+
+
+def _described(relation: duckdb.DuckDBPyRelation) -> Schema:
+    return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
 
 
 def _versions(files: Sequence[Path]) -> list[tuple[int, ...] | None]:

@@ -1,6 +1,6 @@
 """What an engine is: somewhere a plan can run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ class Table:
     kinds: Mapping[str, Kind]
     stated: bool = False
     """Whether SQL of a statement reads it, whose expressions an engine must not take apart."""
+    grouped: frozenset[str] = frozenset()
+    """The columns that rows are grouped by, each value of which must have a text."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,22 @@ class DatabaseTable:
 
     path: Path
     table: str
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two SELECTs whose columns an engine brings to one type: the sides of a join, or members of a union."""
+
+    what: str
+    """What to call it in a message: what it does to columns."""
+    left: str
+    right: str
+    columns: tuple[tuple[str, str], ...] | None = None
+    """Which columns meet; None if all do, by their places."""
+
+    def pairs(self, left: Sequence[str], right: Sequence[str]) -> Iterable[tuple[str, str]]:
+        """Pair the columns that meet, given those there are."""
+        return zip(left, right, strict=True) if self.columns is None else self.columns
 
 
 @dataclass(frozen=True)
@@ -44,8 +62,8 @@ class Relation:
     select: str
     units: tuple[tuple[str, str], ...]
     """The columns of private tables that say whose a row is: table and column."""
-    equal: tuple[tuple[tuple[str, str], tuple[str, str]], ...]
-    """The pairs of columns that it compares as they are."""
+    meetings: tuple[Meeting, ...] = ()
+    """Where columns of two parts of it are compared as they are, or become one column."""
 
 
 class Session(Protocol):
@@ -57,6 +75,9 @@ class Session(Protocol):
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
+
+    def columns(self, select: str) -> Schema:
+        """Say what columns a checked SELECT has; no row is read."""
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.engines.arrow_values import in_microseconds, sound
 from plume.errors import InputError
 from plume.plan.types import Kind
 
@@ -32,7 +33,7 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
         )
     rows = None
     with suppress(Exception):  # whatever a library raises here may quote data
-        rows = _typed(_arrow(content, list(kinds)), kinds)
+        rows = sound(_typed(_arrow(content, list(kinds)), kinds), in_microseconds)
     if rows is None:
         raise InputError(
             f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"

@@ -119,8 +119,12 @@ class SparkRun:
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
-        fields = withheld(name, lambda: self._session.table(name).schema.fields)
-        return {field.name: column_type(field.dataType) for field in fields}
+        return _described(withheld(name, lambda: self._session.table(name).schema.fields))
+
+    def columns(self, select: str) -> Schema:
+        """Say what columns a checked SELECT has; no row is read."""
+        with self._without_ansi():
+            return _described(withheld("input", lambda: self._session.sql(select).schema.fields))
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
@@ -128,11 +132,16 @@ class SparkRun:
 
     def relate(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable. It is analysed with ANSI mode off, so that what fails on a row is NULL."""
-        withheld(name, lambda: self._session.conf.set(_ANSI, "false"))
-        try:
+        with self._without_ansi():
             self.define(name, select)
+
+    @contextmanager
+    def _without_ansi(self) -> Iterator[None]:
+        withheld("input", lambda: self._session.conf.set(_ANSI, "false"))
+        try:
+            yield
         finally:
-            withheld(name, lambda: self._session.conf.set(_ANSI, "true"))
+            withheld("input", lambda: self._session.conf.set(_ANSI, "true"))
 
     def keep(self, name: str, select: str) -> None:
         """Keep what a step computes on the executors' disks, for the several steps that read it."""
@@ -225,6 +234,10 @@ class SparkRun:
         for task in tasks:
             with suppress(Exception):
                 task()
+
+
+def _described(fields: Iterable[Any]) -> Schema:
+    return {field.name: column_type(field.dataType) for field in fields}
 
 
 def _own_session(caller: Any) -> Any:

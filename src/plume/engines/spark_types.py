@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.engines.arrow_values import sound, with_children
 from plume.plan.dialect import SPARK, identifier
 from plume.plan.types import ColumnType, Kind
 
@@ -80,10 +81,15 @@ def _inside(found: Any) -> Iterator[str]:
 
 
 def known_to_spark(rows: pa.Table) -> pa.Table:
-    """Widen the few types of Arrow that Spark lacks: dictionaries, integers without a sign, small floats."""
-    fields = [field.with_type(_known(field.type)) for field in rows.schema]
-    return rows if fields == list(rows.schema) else rows.cast(pa.schema(fields))
+    """Bring types of Arrow that Spark lacks to ones it has: dictionaries, integers without a sign, small floats, units of time."""
+    return sound(rows, _known)
 
 
 def _known(found: pa.DataType) -> pa.DataType:
-    return _known(found.value_type) if pa.types.is_dictionary(found) else _SIGNED.get(found, found)
+    if pa.types.is_dictionary(found):
+        return _known(found.value_type)
+    if pa.types.is_timestamp(found):
+        return pa.timestamp("us", found.tz)
+    if pa.types.is_duration(found):
+        return pa.duration("us")
+    return with_children(_SIGNED.get(found, found), _known)

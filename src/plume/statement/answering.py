@@ -21,8 +21,9 @@ from plume.query import Query
 from plume.release import Release
 from plume.running import explain, run
 from plume.statement.asking import Statement, read_statement
-from plume.statement.printing import is_equality, print_relation
-from plume.statement.relations import Select, Source, origins, sources_of, tables_of
+from plume.statement.meetings import meetings_of
+from plume.statement.printing import print_relation
+from plume.statement.relations import Select, tables_of
 from plume.statement.tables import Tables
 from plume.statement.text import Text
 
@@ -139,18 +140,8 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
         written={table.name: table.written for table in tables_of(select)},
         select=print_relation(select, known.dialect),
         units=tuple(dict.fromkeys((table.name, column) for table, column in statement.units)),
-        equal=tuple(pair for source, within in sources_of(select) for pair in _equal_columns(source, within)),
+        meetings=tuple(meetings_of(select, known.dialect)),
     )
-
-
-def _equal_columns(source: Source, select: Select) -> list[tuple[tuple[str, str], tuple[str, str]]]:
-    """List the columns of tables that a join compares as they are, pair by pair."""
-    pairs = []
-    for condition in filter(is_equality, source.on):
-        sides = [origins(select.source(side.table).relation, side.name) for side in (condition.left, condition.right)]
-        left, right = ([(table.name, column) for table, column in side] for side in sides)
-        pairs += [(one, other) for one in left for other in right]
-    return pairs
 
 
 def _fetch(listed: Select, statement: Statement, known: Tables, engine: Engine) -> pa.Table:

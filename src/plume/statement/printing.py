@@ -12,6 +12,23 @@ from plume.statement.text import Tree
 _EXACT_SUM = "DECIMAL(28, 9)"
 """What is summed below the private SELECT: the sum of doubles depends on the order of rows, and that on other users."""
 _PLAIN = (exp.Column, exp.Literal, exp.Boolean, exp.Null)
+_CONDITIONS = (
+    *(
+        exp.EQ,
+        exp.NEQ,
+        exp.LT,
+        exp.LTE,
+        exp.GT,
+        exp.GTE,
+        exp.Between,
+        exp.In,
+        exp.Like,
+        exp.ILike,
+        exp.Is,
+        exp.StartsWith,
+    ),
+    *(exp.And, exp.Or, exp.Not, exp.Boolean),
+)
 
 
 def print_relation(relation: Relation, dialect: Dialect) -> str:
@@ -72,8 +89,13 @@ def _print_source(source: Source, dialect: Dialect) -> str:
 
 
 def _print_condition(tree: Tree, dialect: Dialect) -> str:
-    """Print the equality of two columns as it is, by which engines join; it was checked that their types can be compared."""
-    return scalar_sql(tree, dialect) if is_equality(tree) else total(tree, dialect)
+    """Print the equality of two columns as it is, by which engines join; their types are checked before a row is read."""
+    return scalar_sql(tree, dialect) if is_equality(tree) else total(_truth(tree), dialect)
+
+
+def _truth(tree: Tree) -> Tree:
+    """Say that a condition is one, so that the cast to it is tried as well: text as a condition would fail outside of TRY."""
+    return tree if isinstance(tree.unnest(), _CONDITIONS) else exp.cast(tree, "BOOLEAN")
 
 
 def is_equality(tree: Tree) -> bool:
@@ -82,7 +104,7 @@ def is_equality(tree: Tree) -> bool:
 
 
 def _clause(word: str, conditions: Iterable[Tree], dialect: Dialect) -> str:
-    printed = " AND ".join(total(condition, dialect) for condition in conditions)
+    printed = " AND ".join(total(_truth(condition), dialect) for condition in conditions)
     return f"\n{word} {printed}" if printed else ""
 
 

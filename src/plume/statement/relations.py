@@ -113,18 +113,6 @@ def tables_of(relation: Relation) -> Iterator[Given]:
                 yield from tables_of(source.relation)
 
 
-def sources_of(relation: Relation) -> Iterator[tuple[Source, Select]]:
-    """List the sources of all SELECTs in a relation, each with its SELECT."""
-    match relation:
-        case Union(members):
-            for member in members:
-                yield from sources_of(member)
-        case Select(sources=sources):
-            for source in sources:
-                yield source, relation
-                yield from sources_of(source.relation)
-
-
 def is_public(relation: Relation) -> bool:
     """Tell a relation that is made of public tables alone."""
     return all(table.public for table in tables_of(relation))

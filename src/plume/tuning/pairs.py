@@ -15,7 +15,6 @@ from scipy import sparse
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
-from plume.engines.engine import Table
 from plume.engines.execute import run_step
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.mechanism import Mechanism
@@ -29,7 +28,7 @@ from plume.plan.dialect import DUCKDB, identifier
 from plume.plan.nodes import USER
 from plume.plan.sql import print_plan
 from plume.query import Query
-from plume.schema import check_schema, described, kinds_expected
+from plume.schema import check_schema, described, table_for
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
@@ -159,7 +158,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
     """Read the data once, and combine it by user and key."""
     asked = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
     combined = by_user(asked, rows(asked)).source
-    with engine.open({INPUT: Table(data, kinds_expected(query))}) as session:
+    with engine.open({INPUT: table_for(query, data)}) as session:
         check_schema(query, session.schema(INPUT), source=described(data))
         printed = print_plan(combined, session.dialect)
         for step in steps(combined):

@@ -1,0 +1,119 @@
+"""Values of Arrow that engines fail on, although they know the types: text that is not UTF-8, decimals with too many digits, far moments.
+
+Such a value becomes NULL before an engine sees it, row by row: what is left of the others is the same whether it is there or not.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_LOWEST = (-(2**127)).to_bytes(16, "little", signed=True)
+
+
+def sound(
+    rows: pa.Table | pa.RecordBatchReader, target: Callable[[pa.DataType], pa.DataType]
+) -> pa.Table | pa.RecordBatchReader:
+    """Bring columns to the types in which an engine takes them, and make what has no value there NULL."""
+    schema = pa.schema([field.with_type(target(field.type)) for field in rows.schema])
+    if isinstance(rows, pa.Table):
+        columns = [_sound_chunks(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
+        return pa.Table.from_arrays(columns, schema=schema)
+    return pa.RecordBatchReader.from_batches(schema, _sound_batches(rows, schema))
+
+
+def in_microseconds(found: pa.DataType) -> pa.DataType:
+    """Give the type in which durations, and moments with a zone, are microseconds as in DuckDB, also inside of lists and structures."""
+    if pa.types.is_duration(found):
+        return pa.duration("us")
+    if pa.types.is_timestamp(found):
+        return pa.timestamp("us", found.tz) if found.tz is not None and found.unit in ("s", "ms") else found
+    return with_children(found, in_microseconds)
+
+
+def with_children(found: pa.DataType, target: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Give the same type with other types inside."""
+    if pa.types.is_struct(found):
+        return pa.struct([field.with_type(target(field.type)) for field in found])
+    if pa.types.is_map(found):
+        return pa.map_(target(found.key_type), found.item_field.with_type(target(found.item_type)))
+    if pa.types.is_fixed_size_list(found):
+        return pa.list_(found.value_field.with_type(target(found.value_type)), found.list_size)
+    if pa.types.is_large_list(found):
+        return pa.large_list(found.value_field.with_type(target(found.value_type)))
+    if pa.types.is_list(found):
+        return pa.list_(found.value_field.with_type(target(found.value_type)))
+    return found
+
+
+def _sound_batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        columns = [
+            pa.concat_arrays(_sound(column, kind)) for column, kind in zip(batch.columns, schema.types, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _sound_chunks(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([part for chunk in column.chunks for part in _sound(chunk, kind)], kind)
+
+
+def _sound(values: pa.Array, kind: pa.DataType) -> list[pa.Array]:
+    """Bring values to a type: all at once if they can be, else by halves, down to the ones that cannot."""
+    with suppress(pa.ArrowException):
+        return [_converted(values, kind)]
+    if pa.types.is_dictionary(values.type):
+        return [_sound_dictionary(values, kind)]
+    if len(values) == 1:
+        return [pa.nulls(1, kind)]
+    half = len(values) // 2
+    # Taken, not sliced: a slice of lists still has all that is inside of them.
+    parts = (values.take(pa.array(range(*ends), pa.int64())) for ends in ((0, half), (half, len(values))))
+    return [part for taken in parts for part in _sound(taken, kind)]
+
+
+def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array:
+    """Leave entries out that are no values, which would spoil all rows of the dictionary."""
+    entries = pa.concat_arrays(_sound(values.dictionary, values.type.value_type))
+    return pa.DictionaryArray.from_arrays(values.indices, entries).dictionary_decode().dictionary_encode().cast(kind)
+
+
+def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if _is_checked(values.type):
+        values.validate(full=True)
+        _refuse_lowest(values)
+    # Nanoseconds that microseconds do not hold are cut off; what would overflow is an error.
+    return values if values.type == kind else values.cast(options=pc.CastOptions(kind, allow_time_truncate=True))
+
+
+def _refuse_lowest(values: pa.Array) -> None:
+    """Raise on the one decimal that Arrow takes for a short one, since the lowest number of 128 bits has no positive counterpart."""
+    if pa.types.is_decimal128(values.type):
+        lowest = pa.Array.from_buffers(values.type, 1, [None, pa.py_buffer(_LOWEST)])
+        if pc.any(pc.equal(values, lowest[0])).as_py():
+            raise pa.ArrowInvalid
+    for inside in _inside(values):
+        _refuse_lowest(inside)
+
+
+def _inside(values: pa.Array) -> list[pa.Array]:
+    if pa.types.is_dictionary(values.type):
+        return [values.dictionary]
+    if pa.types.is_map(values.type):
+        return [values.keys, values.items]
+    if pa.types.is_struct(values.type):
+        return list(values.flatten())
+    is_list = pa.types.is_list(values.type) or pa.types.is_large_list(values.type)
+    return [values.flatten()] if is_list or pa.types.is_fixed_size_list(values.type) else []
+
+
+def _is_checked(found: pa.DataType) -> bool:
+    """Tell whether text, decimals or times, which Arrow takes any bytes for, are of a type or inside of it."""
+    if isinstance(found, pa.BaseExtensionType):
+        return _is_checked(found.storage_type)
+    if pa.types.is_dictionary(found) or pa.types.is_run_end_encoded(found):
+        return _is_checked(found.value_type)
+    is_text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+    inside = (found.field(place).type for place in range(found.num_fields))
+    return is_text or pa.types.is_decimal(found) or pa.types.is_time(found) or any(map(_is_checked, inside))

@@ -1,0 +1,82 @@
+"""Parquet files with values that DuckDB's reader fails on, where no TRY can stand: text that is not UTF-8, milliseconds too far away.
+
+Which columns can hold such values is known from their types. They are read once before all else; if that fails, Arrow reads the files,
+and what has no value is NULL. All other values are the same in both ways, so that no row tells which one it was.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plume.engines.arrow_values import in_microseconds, sound
+from plume.engines.files import Files
+from plume.plan.dialect import DUCKDB, constant, identifier
+
+# Types whose values DuckDB takes from a file bit by bit, whatever they are.
+_COPIED = frozenset(
+    {
+        *("boolean", "float", "double", "date", "timestamp_ns", "uuid", "blob"),
+        *("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
+    }
+)
+# What writers call the folder of rows without a value.
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Reading(Protocol):
+    """What of a session is needed here."""
+
+    def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
+        """Let the rows of an Arrow table or stream be read under a name."""
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once."""
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+
+
+def select_reading(source: str, types: Mapping[str, Any]) -> str | None:
+    """Print a SELECT of one row for which every value that could fail must be read; None if no column can hold any."""
+    read = [f"bit_xor(hash({identifier(name, DUCKDB)}))" for name, found in types.items() if found.id not in _COPIED]
+    return f"SELECT {', '.join(read)} FROM {identifier(source, DUCKDB)}" if read else None
+
+
+def read_by_arrow(session: Reading, name: str, files: Files, types: Mapping[str, Any]) -> None:
+    """Make columns of Parquet files readable under a name, in the types that DuckDB has for them, by way of Arrow."""
+    for number, path in enumerate(files.paths):
+        stream, kept = f"{name}_stream_{number}", _kept(name, number)
+        session.read(stream, sound(_rows(path, types), in_microseconds))
+        session.keep(kept, f"SELECT {_typed(path, types)} FROM {identifier(stream, DUCKDB)}")
+    members = (f"SELECT * FROM {identifier(_kept(name, number), DUCKDB)}" for number in range(len(files.paths)))
+    session.define(name, "\nUNION ALL\n".join(members))
+
+
+def _kept(name: str, number: int) -> str:
+    return f"{name}_file_{number}"
+
+
+def _rows(path: Path, wanted: Iterable[str]) -> pa.RecordBatchReader:
+    file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    inside = [name for name in wanted if name in file.schema_arrow.names]
+    schema = pa.schema([file.schema_arrow.field(name) for name in inside])
+    batches = (batch.select(inside) for batch in file.iter_batches(columns=inside))
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _typed(path: Path, types: Mapping[str, Any]) -> str:
+    """Print the columns of a file, those that stand in the names of its folders as constants."""
+    folders = dict(part.split("=", 1) for part in path.parts[:-1] if "=" in part)
+    inside = pq.read_schema(path).names
+    values = {name: identifier(name, DUCKDB) if name in inside else _in_folder(folders[name]) for name in types}
+    return ", ".join(
+        f"TRY_CAST({value} AS {types[name]}) AS {identifier(name, DUCKDB)}" for name, value in values.items()
+    )
+
+
+def _in_folder(text: str) -> str:
+    return "NULL" if text == _NO_VALUE else constant(unquote(text), DUCKDB)

@@ -1,0 +1,381 @@
+"""Columns of every type in every role: a table with the rows of one more user ends as it ends without them, released or refused alike.
+
+What one user has is hostile: the extremes of a type and what lies beyond. Statements are looked at more closely: the rows of all other
+users in what they select stay the same.
+"""
+
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import plume
+from fuzz.columns import COLUMNS, DAYS, FIELDS, MOMENTS, ORDINARY_FIELDS, Hostile
+from outcomes import RELEASED, outcome
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Engine, Relation
+from plume.statement.answering import ask
+
+ENGINE = DuckDB(threads=1)
+ALICE, OTHERS = "alice", ("ann", "bob", "cem")
+OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
+FORMS = ("arrow", "stream", "parquet", "relation", "database")
+# What the two tables are called is not data.
+_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|duckdb)")
+_KINDS = tuple(dict.fromkeys(column.kind for column in COLUMNS))
+# Ids that are one as doubles.
+NEAR = 10**38
+NEAR_IDS = tuple(
+    Hostile(name, "integer", tuple(str(NEAR + n) for n in range(3)), (str(NEAR + 3),))
+    for name in ("HUGEINT", "UHUGEINT")
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two neighbouring tables, and what is asked of them."""
+
+    told: str
+    run: Callable[[Any], Any]
+    without: Any
+    with_her: Any
+    rows: Callable[[Any], Counter[str]] | None = None
+    """The rows that a statement makes of the other users', where it is one."""
+
+
+def check(rng: random.Random, engine: Engine = ENGINE) -> str | None:
+    """Make up a case, and say what is wrong with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        case = rng.choice(ROLES)(rng, Path(folder), engine)
+        return _wrong(case) if case is not None else None
+
+
+def _wrong(case: Case) -> str | None:
+    try:
+        ends = [_FILE.sub("", outcome(lambda data=data: case.run(data()))) for data in (case.without, case.with_her)]
+    except Exception as error:  # noqa: BLE001 - Plume's own errors are outcomes; all others are flaws
+        return f"{case.told}: {type(error).__name__}"
+    if ends[0] != ends[1]:
+        return f"{case.told}: without her {ends[0]!r}, with her {ends[1]!r}"
+    if ends[0] == RELEASED and case.rows and case.rows(case.without()) != case.rows(case.with_her()):
+        return f"{case.told}: the rows of others differ"
+    return None
+
+
+# Tables
+
+
+def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -> Callable[[], Any] | None:
+    """Give a way to make a table of so many rows: three of others, the rest hers. None if the form has no such type."""
+    made: Any = None
+    if all(column.is_arrow for column in columns.values()) and form in ("arrow", "stream", "parquet"):
+        made = pa.table({name: _arrow(column, rows) for name, column in columns.items()} | _fixed(columns, rows))
+        if form == "stream":
+            return lambda: pa.RecordBatchReader.from_batches(made.schema, made.to_batches())
+        if form == "parquet":
+            path = folder / f"{len(list(folder.iterdir()))}.parquet"
+            with suppress(pa.ArrowException):
+                pq.write_table(made, path)
+                return lambda: path
+            return None
+        return lambda: made
+    path = folder / f"{len(list(folder.iterdir()))}.duckdb"
+    with suppress(duckdb.Error), duckdb.connect(path) as connection:
+        _fill(connection, columns, rows)
+        made = path
+    if made is None or form == "database":
+        return (lambda: str(path)) if made is not None else None
+    return lambda: duckdb.connect(path, read_only=True).table("t")
+
+
+def _fixed(columns: Mapping[str, Hostile], rows: int) -> dict[str, list[str]]:
+    """The columns beside the hostile ones."""
+    names = [*OTHERS, *[ALICE] * (rows - 3)][:rows]
+    return {
+        name: values for name, values in {"u": names, "name": names, "k": ["x"] * rows}.items() if name not in columns
+    }
+
+
+def _arrow(column: Hostile, rows: int) -> pa.ChunkedArray:
+    hers = [column.hostile] * (1 + rows // max(1, len(column.hostile)))
+    return pa.chunked_array([column.ordinary, *hers], column.ordinary.type).slice(0, rows).combine_chunks()
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Hostile], rows: int) -> None:
+    known = {name: column for name, column in columns.items() if column.is_arrow}
+    arrow = pa.table({"row": range(rows)} | {n: _arrow(c, rows) for n, c in known.items()} | _fixed(columns, rows))
+    connection.register("arrow", arrow)
+    listed = [f'"{name}"' for name in arrow.schema.names[1:]]
+    made = {name: column for name, column in columns.items() if not column.is_arrow}
+    for name, column in made.items():
+        cycle = [*column.ordinary, *(column.hostile * rows)][:rows]
+        whens = " ".join(f"WHEN {row} THEN CAST({value} AS {_plain(column)})" for row, value in enumerate(cycle))
+        listed.append(f'CASE "row" {whens} END AS "{name}"')
+    connection.execute(f"CREATE TABLE t AS SELECT {', '.join(listed)} FROM arrow")
+    for name, column in made.items():
+        if column.name != _plain(column):
+            connection.execute(f'ALTER TABLE t ALTER "{name}" TYPE {column.name}')
+
+
+def _plain(column: Hostile) -> str:
+    return column.name.split(" COLLATE")[0]
+
+
+def _neighbours(rng: random.Random, columns: Mapping[str, Hostile], folder: Path, form: str) -> tuple[Any, Any] | None:
+    """Make two tables, without her and with her; she has every hostile value, or one of them."""
+    hers = rng.choice([1, max(len(column.hostile) for column in columns.values())])
+    if hers == 1:
+        columns = {name: _one(rng, column) for name, column in columns.items()}
+    tables = [_table(columns, rows, folder, form) for rows in (3, 3 + hers)]
+    return (tables[0], tables[1]) if all(tables) else None
+
+
+def _one(rng: random.Random, column: Hostile) -> Hostile:
+    place = rng.randrange(len(column.hostile))
+    return Hostile(column.name, column.kind, column.ordinary, column.hostile[place : place + 1])
+
+
+# Queries
+
+
+def _query(
+    rng: random.Random, folder: Path, engine: Engine, columns: Mapping[str, Hostile], **asked: Any
+) -> Case | None:
+    # What Spark's reader of Parquet fails on is stated in docs/guarantees/reading.md, and not looked for here.
+    form = rng.choice(FORMS if isinstance(engine, DuckDB) else FORMS[:2])
+    found = _neighbours(rng, columns, folder, form)
+    if found is None:
+        return None
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    try:
+        query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    except plume.PlumeError:
+        return None
+    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {asked}"
+    if form != "database":
+        return Case(told, lambda data: plume.run(query, data, engine=engine), *found)
+    text = _as_statement(query)
+    return Case(f"{told}: {text}", lambda data: plume.sql(text, tables={"t": data}), *found)
+
+
+def _as_statement(query: plume.Query) -> str:
+    """Ask for the users as a statement, which can read a database."""
+    where = f" WHERE {query.where}" if query.where else ""
+    return (
+        f'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = "{query.user}") "{query.keys[0]}" AS g, '
+        f'COUNT(DISTINCT "{query.user}") AS n FROM t{where} GROUP BY "{query.keys[0]}"'
+    )
+
+
+def as_user(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    return _query(rng, folder, engine, {"x": rng.choice(COLUMNS)}, user="x")
+
+
+def as_key(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    keys = rng.choice(["x", ["x", "k"]])
+    return _query(rng, folder, engine, {"x": rng.choice(COLUMNS)}, keys=keys)
+
+
+def as_value(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    column = rng.choice([column for column in COLUMNS if column.kind not in ("text", "other")])
+    low, high = (
+        rng.sample(MOMENTS if column.kind == "timestamp" else DAYS, 2)
+        if column.kind in ("timestamp", "date")
+        else (0, 10)
+    )
+    low, high = sorted((low, high))
+    measures = [
+        plume.mean("x", low, high), plume.quantiles("x", [0.5], low, high), plume.maximum("x", low, high),
+    ]  # fmt: skip
+    if column.kind not in ("timestamp", "date"):
+        measures += [
+            plume.sum("x", low_total=-1, high_total=1e12), plume.variance("x", 0, 1e9), plume.histogram("x", [0, 1, 1e9]),
+            plume.vector_sum(["x"], norm=3), plume.stddev("x", -1e9, 1), plume.sum("x", low_total=0, high_total=1e-9),
+        ]  # fmt: skip
+    return _query(rng, folder, engine, {"x": column}, measures=rng.sample(measures, rng.choice([1, 2])))
+
+
+def in_where(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    columns = {"x": rng.choice(COLUMNS), "y": rng.choice(COLUMNS)}
+    return _query(rng, folder, engine, columns, where=_condition(rng, columns))
+
+
+def in_the_condition_of_a_measure(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    columns = {"x": rng.choice(COLUMNS), "y": rng.choice(COLUMNS)}
+    return _query(rng, folder, engine, columns, measures=[plume.users(where=_condition(rng, columns))])
+
+
+def _condition(rng: random.Random, columns: Mapping[str, Hostile]) -> str:
+    """Make up a condition on a column, which is reached on her rows alone, or on all."""
+    constants = _constants(columns["x"].kind)
+    one, other = rng.choice(constants), rng.choice(constants)
+    own = rng.choice([
+        f"x {rng.choice(['=', '<>', '<', '<=', '>', '>='])} {one}", f"{one} < x", f"x IN ({one}, {other})", f"x BETWEEN {one} AND {other}",
+        "x IS NULL", "x = y", "x < y", f"NOT (x = {one})", "x LIKE '%a_'", "x",
+    ])  # fmt: skip
+    return rng.choice(["{}", "name = 'alice' AND {}", "name <> 'alice' OR {}", "{} AND name = 'alice'"]).format(own)
+
+
+def _constants(kind: str) -> list[str]:
+    numbers = ["0", "1", "-1", "9223372036854775807", "-9223372036854775808", "1.5", "1e308", "-1e-300", "99999999999"]
+    known = {
+        "text": ["'a'", "''", "'é'", "'7'", "'%'"],
+        "timestamp": [f"TIMESTAMP '{moment.isoformat(sep=' ')}'" for moment in MOMENTS],
+        "date": [f"DATE '{day.isoformat()}'" for day in DAYS],
+        "boolean": ["TRUE", "FALSE"],
+    }
+    return known.get(kind, numbers)
+
+
+# Statements
+
+
+def _statement(
+    rng: random.Random,
+    folder: Path,
+    engine: Engine,
+    text: str,
+    columns: Mapping[str, Mapping[str, Hostile]],
+) -> Case | None:
+    tables = {}
+    for name, own in columns.items():
+        found = _neighbours(rng, own, folder, rng.choice(FORMS[:4] if isinstance(engine, DuckDB) else FORMS[:1]))
+        if found is None:
+            return None
+        tables[name] = found
+    told = f"{text} with {', '.join(f'{t}.{n} {c.name}' for t, own in columns.items() for n, c in own.items())}"
+
+    def given(place: int) -> Callable[[], dict[str, Any]]:
+        return lambda: {name: found[place]() for name, found in tables.items()}
+
+    def others(data: dict[str, Any]) -> Counter[str]:
+        return _rows_of_others(text, data, engine)
+
+    looked = others if isinstance(engine, DuckDB) else None
+    return Case(told, lambda data: plume.sql(text, tables=data, engine=engine), given(0), given(1), looked)
+
+
+def _rows_of_others(text: str, data: dict[str, Any], engine: Engine) -> Counter[str]:
+    asked = ask(text, engine=engine, tables=data)
+    if not isinstance(asked.data, Relation):
+        return Counter()
+    known = set(OTHERS) | {str(NEAR + n) for n in range(3)} | {str(n) for n in (1, 2, 3)}
+    with engine.open(asked.data.tables) as session:
+        session.relate("input", asked.data.select)
+        found = session._connection.sql('SELECT columns(*)::VARCHAR FROM "input"').fetchall()
+        names = session._connection.table("input").columns
+    return Counter(str(row) for row in found if row[names.index(asked.query.user)] in known)
+
+
+def in_a_join(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    computed = rng.choice(
+        ["x", "COALESCE(x, x)", "x + 1", "CAST(x AS DATE)", "CAST(x AS DECIMAL(18,3))", "LOWER(x)", "CAST(x AS BIGINT)"]
+    )
+    text = (
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = a.u) COUNT(DISTINCT a.u) AS n "
+        f"FROM a {rng.choice(['', 'LEFT ', 'FULL '])}JOIN (SELECT u, {computed} AS y FROM b) s ON a.u = s.u AND a.x = s.y"
+    )
+    return _statement(rng, folder, engine, text, _alike(rng, "ab"))
+
+
+def in_a_union(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    text = (
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = r.u) COUNT(r.x, contribution_bounds_per_group => (0, 1)) AS n "
+        "FROM (SELECT u, x FROM a UNION ALL SELECT u, x FROM b) r"
+    )
+    return _statement(rng, folder, engine, text, _alike(rng, "ab"))
+
+
+def as_units(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    text = (
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = a.x) COUNT(DISTINCT a.x) AS n, "
+        "COUNT(b.k, contribution_bounds_per_group => (0, 9)) AS m FROM a JOIN b ON a.x = b.x"
+    )
+    near = rng.random() < 0.3
+    units = NEAR_IDS if near else [column for column in COLUMNS if column.kind in ("integer", "text", "uuid")]
+    return _statement(rng, folder, engine, text, {name: {"x": rng.choice(units)} for name in "ab"})
+
+
+def in_an_expression(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    expression = rng.choice([
+        "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
+        "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
+        "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x > 5", "x < DATE '2020-01-01'",
+        "x < TIMESTAMP '9999-12-31 00:00:00'", "COALESCE(x, x)", "GREATEST(x, x)", "NULLIF(x, x)", "x IS NULL", "STARTS_WITH(x, 'a')",
+        "CASE WHEN x = x THEN 1 ELSE 0 END", "ABS(x)", "x % 3", "x",
+    ])  # fmt: skip
+    inner = rng.choice([
+        f"SELECT u, {expression} AS e FROM t", f"SELECT u, MAX({expression}) AS e FROM t GROUP BY u",
+        f"SELECT u, COUNT(DISTINCT {expression}) AS e FROM t GROUP BY u", f"SELECT u, SUM({expression}) AS e FROM t GROUP BY u",
+        f"SELECT u, RANK() OVER (PARTITION BY u ORDER BY {expression}) AS e FROM t", f"SELECT DISTINCT u, {expression} AS e FROM t",
+        f"SELECT u, k AS e FROM t WHERE {expression} = {expression}",
+    ])  # fmt: skip
+    text = (
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = u) e, COUNT(DISTINCT u) AS n FROM ({inner}) GROUP BY e"
+    )
+    return _statement(rng, folder, engine, text, _alike(rng, "t"))
+
+
+def _alike(rng: random.Random, names: str) -> dict[str, dict[str, Hostile]]:
+    """Choose a column for each table: any ones, or ones that an engine would bring together."""
+    among = rng.choice(
+        [_KINDS, ("integer", "decimal", "float"), ("date", "timestamp"), ("text", "integer", "float", "date")]
+    )
+    return {name: {"x": rng.choice([column for column in COLUMNS if column.kind in among])} for name in names}
+
+
+# Files without types
+
+
+def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    if not isinstance(engine, DuckDB):
+        return None
+    ending = rng.choice(list(FIELDS))
+    hers = rng.choice([FIELDS[ending], [rng.choice(FIELDS[ending])]])
+    paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
+    role = rng.choice(["user", "keys", "where", "value"])
+    asked: dict[str, Any] = {
+        "user": {"user": "x"},
+        "keys": {"keys": "x"},
+        "where": {
+            "where": _condition(
+                rng, {"x": Hostile("field", rng.choice(["text", "float", "date", "timestamp", "boolean"]), (), ())}
+            )
+        },
+        "value": {"measures": [plume.mean("x", 0, 10), plume.count(1, where="x > 1")]},
+    }[role]
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    if "y" in str(asked.get("where")):
+        return None
+    query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    return Case(
+        f"{ending} {hers!r:.200}, {asked}", lambda path: plume.run(query, path), lambda: paths[0], lambda: paths[1]
+    )
+
+
+def _written(path: Path, ending: str, hers: list[bytes]) -> Path:
+    rows = [*zip(OTHERS, ORDINARY_FIELDS[ending], strict=True), *((ALICE, field) for field in hers)]
+    if ending == "csv":
+        lines = [b"u,name,k,x", *(b"%b,%b,k,%b" % (name.encode(), name.encode(), field) for name, field in rows)]
+    else:
+        lines = [
+            b'{"u": "%b", "name": "%b", "k": "k", "x": %b}' % (name.encode(), name.encode(), field)
+            for name, field in rows
+        ]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+ROLES = (
+    as_user, as_key, as_key, as_value, in_where, in_where, in_the_condition_of_a_measure, in_a_join, in_a_union, as_units, in_an_expression,
+    in_an_expression, in_a_file,
+)  # fmt: skip

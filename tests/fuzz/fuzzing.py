@@ -1,0 +1,57 @@
+"""What all fuzzers share: cases are made from a seed and a number, and each can be made again alone.
+
+`make fuzz SECONDS=3600 SEED=1` runs every fuzzer for its share of the time and ends with 1 if one of them found something.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+Check = Callable[[random.Random], str | None]
+"""Makes up one case and says what is wrong, or None."""
+
+
+def flaws(check: Check, *, seed: int, numbers: Iterator[int] | range) -> Iterator[str]:
+    """Yield what is wrong with cases of a seed, each with what it takes to make it again."""
+    for number in numbers:
+        found = check(random.Random(f"{seed}/{number}"))  # noqa: S311 - made up, and the same again
+        if found is not None:
+            yield f"seed {seed}, case {number}: {found}"
+
+
+def until(deadline: float) -> Iterator[int]:
+    """Count until a time has come."""
+    for number in count():
+        if time.monotonic() >= deadline:
+            return
+        yield number
+
+
+def main() -> int:
+    """Run all fuzzers."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from fuzz.fuzz_types import check as types  # noqa: PLC0415 - the path must be there first
+
+    fuzzers: dict[str, Check] = {"types": types}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--case", type=int, help="this case alone")
+    asked = parser.parse_args()
+    found = 0
+    for name, check in fuzzers.items():
+        numbers = until(time.monotonic() + asked.seconds / len(fuzzers)) if asked.case is None else iter([asked.case])
+        tried = []
+        for flaw in flaws(check, seed=asked.seed, numbers=(tried.append(number) or number for number in numbers)):
+            found += 1
+            print(f"{name}: {flaw}", flush=True)
+        print(f"{name}: {len(tried)} cases of seed {asked.seed}, {found} flaws", flush=True)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
