@@ -15,7 +15,7 @@ help:
 	@echo "make demo    private recipe counts on made-up searches"
 	@echo "make test    checks and all tests but the slow ones"
 	@echo "make test-pyspark  tests of Spark on an older PySpark (VERSION=4.1)"
-	@echo "make fuzz    hostile values of every type in every role, made up from a seed (SECONDS=3600 SEED=1)"
+	@echo "make fuzz    hostile statements, and hostile values of every type in every role, made up from a seed (SECONDS=3600 SEED=1)"
 	@echo "make check   format, lint, types, contracts"
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"

@@ -243,7 +243,7 @@ def _cell(value: Any) -> str:
 
 
 def harmless(rows: pa.Table) -> pa.Table:
-    """Make rows fit for CSV: bytes and far dates become text, and what a spreadsheet would run as a formula, names too, gets an apostrophe."""
+    """Make rows fit for CSV: bytes and far dates become text, and text or names that are formulas to a spreadsheet get an apostrophe."""
     columns = [_harmless_column(column) for column in rows.columns]
     return pa.table(columns, names=_defused(pa.array(rows.column_names, pa.string())).to_pylist())
 

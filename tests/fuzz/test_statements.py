@@ -5,25 +5,28 @@ from random import Random
 import pytest
 
 import plume
-from fuzz.statements import EXPRESSIONS, HEAD, MARKER, PUBLIC, TABLES, every_slot, plain, printed_raw, unquoted
-from plume.engines.duckdb import DuckDB
-from plume.engines.engine import Engine
-from plume.engines.spark import Spark
+from fuzz.fuzz_statements import (
+    ENGINES,
+    EXPRESSIONS,
+    HEAD,
+    MARKER,
+    PUBLIC,
+    TABLES,
+    every_slot,
+    plain,
+    printed_raw,
+    unquoted,
+)
 from plume.errors import StatementError
 from plume.statement.answering import ask
 
-ENGINES: dict[str, Engine] = {"duckdb": DuckDB(threads=1), "spark": Spark()}
 UNITS = ("YEAR FROM d)) + (SELECT MAX(f) FROM given_1) + (EXTRACT(YEAR", "year FROM d) + (SELECT 1", "x y", "")
 SIZES = ("18, 2)) + (SELECT MAX(f) FROM given_1) + CAST(0 AS DECIMAL(18, 2", "18", "")
 
 
 @pytest.mark.parametrize("dialect", ENGINES)
 def test_no_marker_is_printed_outside_of_quotes(dialect: str) -> None:
-    found = [
-        (case.text, raw)
-        for case in every_slot(dialect, Random(1))
-        if (raw := printed_raw(case, ENGINES[dialect])) is not None
-    ]
+    found = [(case.text, raw) for case in every_slot(dialect, Random(1)) if (raw := printed_raw(case)) is not None]
     assert found == []
 
 

@@ -4,10 +4,7 @@ Every form of expression and clause is a template. A template is cut into its to
 name in double quotes or backticks, as a text, as a bare word, or as a comment beside the token. `make fuzz` goes on with made-up nestings.
 """
 
-import argparse
 import re
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -77,6 +74,8 @@ ROWS = pa.table(
 )
 TABLES, PUBLIC = {"rows": ROWS, MARKER: ROWS}, {"listed": pa.table({"t": ["x"], MARKER: ["x"]})}
 
+ENGINES: dict[str, Engine] = {"duckdb": DuckDB(threads=1), "spark": Spark()}
+
 _TOKEN = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|[A-Za-z_0-9.]+|=>|::|<>|>=|<=|\|\||->|[^\s]""")
 _QUOTED = {
     "duckdb": re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""),
@@ -139,19 +138,20 @@ def every_slot(dialect: str, random: Random) -> Iterator[Case]:
             yield Case(put(text, place, random), dialect)
 
 
-def without_end(dialect: str, random: Random) -> Iterator[Case]:
-    """Make up nested expressions, and put markers into one to three slots of a statement with them."""
-    while True:
-        text = random.choice(STATEMENTS).replace("{e}", nested(random))
-        for _ in range(random.randint(1, 3)):
-            text = put(text, random.randrange(slots(text)), random)
-        yield Case(text, dialect)
+def check(random: Random) -> str | None:
+    """Make up a nested expression in a statement with markers in one to three of its slots, and print it on one of the dialects."""
+    text = random.choice(STATEMENTS).replace("{e}", nested(random))
+    for _ in range(random.randint(1, 3)):
+        text = put(text, random.randrange(slots(text)), random)
+    case = Case(text, random.choice(list(ENGINES)))
+    raw = printed_raw(case)
+    return None if raw is None else f"printed outside of quotes on {case.dialect}:\n{text}\n\n{raw}"
 
 
-def printed_raw(case: Case, engine: Engine) -> str | None:
+def printed_raw(case: Case) -> str | None:
     """Print a statement as far as that goes without data, and give what is outside of quotes and holds the marker; None if nothing does."""
     try:
-        asked = ask(case.text, engine=engine, tables=TABLES, public_tables=PUBLIC)
+        asked = ask(case.text, engine=ENGINES[case.dialect], tables=TABLES, public_tables=PUBLIC)
     except PlumeError:
         return None
     texts = (unquoted(sql, case.dialect) for sql in _printed(asked, case.dialect))
@@ -170,25 +170,3 @@ def _printed(asked: Asked, dialect: str) -> Iterator[str]:
 def unquoted(sql: str, dialect: str) -> str:
     """Leave out names and texts, by the lexical rules of an engine."""
     return _QUOTED[dialect].sub(" ", sql)
-
-
-def main() -> None:
-    """Try statements until the time is over; the first that is printed raw ends it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
-    random, engines = Random(given.seed), {"duckdb": DuckDB(), "spark": Spark()}
-    sources = {dialect: without_end(dialect, random) for dialect in engines}
-    end, tried = time.monotonic() + given.seconds, 0
-    while time.monotonic() < end:
-        dialect = random.choice(list(engines))
-        case = next(sources[dialect])
-        tried += 1
-        if (raw := printed_raw(case, engines[dialect])) is not None:
-            sys.exit(f"seed {given.seed}, case {tried}, printed raw on {dialect}:\n{case.text}\n\n{raw}")
-    print(f"statements: {tried:,} tried with seed {given.seed}, no marker printed outside of quotes")
-
-
-if __name__ == "__main__":
-    main()
