@@ -2,7 +2,6 @@
 
 import os
 import pty
-import shlex
 import signal
 import subprocess
 import sys
@@ -77,12 +76,21 @@ def test_an_interrupt_ends_with_130_and_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+# The same for the other signals that end a command, whatever the tests themselves were told to ignore.
+ENDED = (
+    "import os, signal, sys; "
+    "[signal.signal(number, signal.SIG_DFL) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)]; {before}; "
+    "from plume.cli.main import main; main(sys.argv[1:])"
+)
+
+
 @contextmanager
-def reading_rows(folder: Path, asked: list[str], before: str = "") -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """Start a run that has written some of its standard input to a file and waits for the rest; `before` is shell to run first."""
-    command = shlex.join([*PLUME, "run", "-", *asked, "--quiet"])
+def reading_rows(
+    folder: Path, asked: list[str], before: str = "pass"
+) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+    """Start a run that keeps its standard input in a file and waits for the rest of it; `before` is Python to run first."""
     run = subprocess.Popen(  # noqa: S603
-        ["bash", "-c", f"{before}exec {command}"],  # noqa: S607
+        [sys.executable, "-c", ENDED.format(before=before), "run", "-", *asked, "--quiet"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -108,13 +116,13 @@ def test_whatever_ends_a_run_leaves_no_rows_of_standard_input(
 
 
 def test_rows_of_standard_input_are_kept_for_their_owner_only(tmp_path: Path, asked: list[str]) -> None:
-    with reading_rows(tmp_path, asked, before="umask 0; ") as (run, rows):
+    with reading_rows(tmp_path, asked, before="os.umask(0)") as (run, rows):
         assert (rows.stat().st_mode & 0o777, rows.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         run.send_signal(signal.SIGTERM)
 
 
 def test_a_run_that_shall_outlive_its_terminal_does(tmp_path: Path, asked: list[str]) -> None:
-    with reading_rows(tmp_path, asked, before="trap '' HUP; ") as (run, _):
+    with reading_rows(tmp_path, asked, before="signal.signal(signal.SIGHUP, signal.SIG_IGN)") as (run, _):
         run.send_signal(signal.SIGHUP)
         shown, _ = run.communicate(b"user_id,recipe\n")
     assert (run.returncode, shown) == (0, b'"recipe","count"\n')
