@@ -113,3 +113,16 @@ def _is_accepted(expression: str, dialect: str) -> bool:
     except StatementError:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"), [("NULLS FIRST", "NULLS FIRST"), ("DESC NULLS LAST", "DESC NULLS LAST")]
+)
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_where_null_comes_in_a_window_is_printed_as_it_is_written(written: str, printed: str, dialect: str) -> None:
+    assert f"{printed})" in _ask(f"RANK() OVER (PARTITION BY u ORDER BY f {written})", dialect)
+
+
+def test_where_null_comes_in_a_window_is_the_dialects_own_choice_otherwise() -> None:
+    assert "NULLS LAST)" in _ask("RANK() OVER (PARTITION BY u ORDER BY f)", "duckdb")
+    assert "NULLS FIRST)" in _ask("RANK() OVER (PARTITION BY u ORDER BY f)", "spark")

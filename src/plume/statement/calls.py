@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from plume.statement.clauses import refuse_others
 from plume.statement.relations import Call
 from plume.statement.text import Text, Tree
 
@@ -18,13 +19,13 @@ def read_call(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:
     """Read an aggregate or a window."""
     if not isinstance(tree, exp.Window):
         return _aggregate(text, tree, scalar)
-    if tree.args.get("spec") is not None or tree.args.get("alias") is not None or tree.args.get("first") is not None:
+    if any(value for name, value in tree.args.items() if name not in ("this", "partition_by", "order", "over")):
         raise text.refusal(
             tree, "frames of rows and named windows are not known here; write OVER (PARTITION BY ... ORDER BY ...)."
         )
     partition = tuple(scalar(part) for part in tree.args.get("partition_by") or ())
     order = tree.args.get("order")
-    ordered = tuple((scalar(item.this), bool(item.args.get("desc"))) for item in (order.expressions if order else ()))
+    ordered = tuple(_ordered(text, item, scalar) for item in (order.expressions if order else ()))
     inner = tree.this
     if not isinstance(inner, exp.Anonymous) or inner.name.upper() not in (*_AGGREGATES, *_RANKS):
         raise text.refusal(
@@ -40,6 +41,12 @@ def read_call(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:
     if call.distinct:
         raise text.refusal(tree, "DISTINCT inside a window is not known here.")
     return Call(call.function, call.argument, partition=partition, order=ordered, tree=tree)
+
+
+def _ordered(text: Text, item: Tree, scalar: Callable[[Tree], Tree]) -> tuple[Tree, bool, bool]:
+    """Read what a window is ordered by; where the statement does not say where NULL comes, the parser notes what the dialect does."""
+    refuse_others(text, item, frozenset({"this", "desc", "nulls_first"}))
+    return scalar(item.this), bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
 
 
 def _aggregate(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:

@@ -136,7 +136,8 @@ def _print_call(call: Call, dialect: Dialect) -> str:
 def _window(call: Call, dialect: Dialect) -> str:
     partition = ", ".join(total(part, dialect) for part in call.partition or ())
     order = ", ".join(
-        f"{total(part, dialect)}{' DESC' if downwards else ''} NULLS LAST" for part, downwards in call.order
+        f"{total(part, dialect)}{' DESC' if downwards else ''} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        for part, downwards, nulls_first in call.order
     )
     by = [f"PARTITION BY {partition}" if partition else "", f"ORDER BY {order}" if order else ""]
     return " ".join(filter(None, by))

@@ -46,8 +46,8 @@ class Call:
     distinct: bool = False
     partition: tuple[Tree, ...] | None = None
     """What a window is partitioned by; None for an aggregate."""
-    order: tuple[tuple[Tree, bool], ...] = ()
-    """What a window is ordered by, and whether downwards."""
+    order: tuple[tuple[Tree, bool, bool], ...] = ()
+    """What a window is ordered by, whether downwards, and whether NULL comes first."""
     tree: Tree = field(default=None, compare=False, repr=False)
 
 
