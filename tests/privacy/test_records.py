@@ -59,3 +59,17 @@ def test_a_text_as_long_as_several_pieces_makes_no_row_of_others(tmp_path: Path,
     found = users(tmp_path / "rows.csv", threads)
     assert records - 1 <= len(found) <= records  # a record may be too large to be read
     assert not any(user.startswith("fake") for user in found)
+
+
+@pytest.mark.parametrize("levels", [200, 5_000, 1_000_000])
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+@pytest.mark.parametrize("column", ["note", "user"])
+def test_a_record_that_is_nested_deeply_ends_no_run(tmp_path: Path, column: str, ending: str, levels: int) -> None:
+    nested = "[" * levels + "]" * levels
+    records = [f'{{"user": "u{number}", "key": "k"}}' for number in range(10)]
+    records.insert(5, f'{{"{column}": {nested}, "key": "k"}}')
+    path = tmp_path / f"rows.{ending}"
+    path.write_text(f"[{','.join(records)}]" if ending == "json" else "\n".join(records))
+    found = users(path, threads=2)
+    assert {f"u{number}" for number in range(10)} <= set(found)
+    assert len(found) == 11

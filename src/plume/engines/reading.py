@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from plume.engines.files import Files, columns_in_folders
-from plume.errors import ColumnNotFound, InputError
+from plume.errors import ColumnNotFound, EngineError, InputError
 from plume.plan.dialect import DUCKDB, constant, identifier
 from plume.plan.types import Kind
 
@@ -142,11 +142,16 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 def _selecting_json(files: Files, kinds: Kinds, ask: Ask) -> str:
     """Read JSON files; records that are none are dropped where each has its line, and only names that are wanted are looked for."""
     lines = ", format='newline_delimited'" if files.format == "JSON lines" else ""
-    found = [name for name, *_ in ask(f"DESCRIBE {_reading_json(files, f'{lines}, maximum_depth=1')}")]
+    found = _NO_OBJECTS
+    with suppress(EngineError):
+        found = [name for name, *_ in ask(f"DESCRIBE {_reading_json(files, f'{lines}, maximum_depth=1')}")]
     columns = list(kinds) if found == _NO_OBJECTS else [name for name in kinds if name in found]
     if not columns:
         raise ColumnNotFound(f"no column {next(iter(kinds))!r} in {files.names}; its records must name the columns.")
     table = _reading_json(files, f"{lines}, columns={_texts(columns)}")
+    if found == _NO_OBJECTS:
+        # A record that is nested deeply can be read, but not described; a file that is none can be neither.
+        ask(f"{table} LIMIT 1")
     return f"SELECT {_casting(columns, kinds)}\nFROM ({table})"
 
 

@@ -9,7 +9,6 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
-from uuid import UUID
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -273,8 +272,13 @@ def _empty_session(caller: Any) -> Any:
     client = caller.client
     connection = deepcopy(client._builder)  # noqa: SLF001 - a session does not show its connection otherwise
     # A connection may name its session; the copy must not lead back into the caller's.
-    connection.set("session_id", str(UUID(salt(SystemEntropy()))))
+    connection.set("session_id", _session_id(salt(SystemEntropy())))
     return type(caller)(connection, client._user_id)  # noqa: SLF001 - the same
+
+
+def _session_id(digits: str) -> str:
+    """Write 32 hexadecimal digits as Spark wants a session's id."""
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _tasks(caller: Any) -> int | None:

@@ -27,7 +27,7 @@ class Budget:
             raise BudgetError(f"epsilon is {shown(self.epsilon)}; it must be a finite number above 0, such as 1.0.")
         if self.epsilon < LEAST_EPSILON:
             raise BudgetError(
-                f"epsilon is {self.epsilon!r}; it must be at least {LEAST_EPSILON:g}, the smallest that is planned for."
+                f"epsilon is {self.epsilon!r}; it must be at least 1e-9, the smallest that is planned for."
             )
         if not _is_number(self.delta) or not 0 <= self.delta < 1:
             raise BudgetError(f"delta is {shown(self.delta)}; it must be at least 0 and below 1, such as 1e-6.")
