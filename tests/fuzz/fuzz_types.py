@@ -124,6 +124,8 @@ def _fill(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Hostile],
     for name, column in made.items():
         if column.name != _plain(column):
             connection.execute(f'ALTER TABLE t ALTER "{name}" TYPE {column.name}')
+    # Whatever a statement calls it.
+    connection.execute("CREATE TABLE a AS FROM t; CREATE TABLE b AS FROM t")
 
 
 def _plain(column: Hostile) -> str:
@@ -248,7 +250,7 @@ def _statement(
 ) -> Case | None:
     tables = {}
     for name, own in columns.items():
-        found = _neighbours(rng, own, folder, rng.choice(FORMS[:4] if isinstance(engine, DuckDB) else FORMS[:1]))
+        found = _neighbours(rng, own, folder, rng.choice(FORMS if isinstance(engine, DuckDB) else FORMS[:1]))
         if found is None:
             return None
         tables[name] = found
