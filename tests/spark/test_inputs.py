@@ -216,3 +216,13 @@ def test_an_engine_does_not_show_the_address_of_its_store(session: Any) -> None:
 def test_rows_behind_an_empty_chunk_are_rows(session: Any) -> None:
     chunks = pa.chunked_array([[], ["a"], [], ["b", "c"]], pa.string())
     assert make_frame(pa.table({"key": chunks}), session).toArrow()["key"].to_pylist() == ["a", "b", "c"]
+
+
+def test_a_backslash_in_a_constant_is_one_whatever_the_caller_set(session: Any) -> None:
+    query = asking(measures=[plume.count(max_per_key=2)], public_keys=["a\\b"], where="k = 'a\\b'")
+    frame = session.createDataFrame(pa.table({"u": ["ann"], "k": ["a\\b"]}))
+    session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    try:
+        assert answer(frame, session, query)["count"] == [1]
+    finally:
+        session.conf.unset("spark.sql.parser.escapedStringLiterals")

@@ -44,6 +44,9 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Otherwise ${...} inside a name or a constant would be replaced.
     "spark.sql.variable.substitute": "false",
+    # A backslash in a constant is written twice, and a name in backticks is a name: a caller may have set either otherwise.
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
     # Moments without a time zone stay without one.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     # Moments with a time zone come back the same wherever this runs.
