@@ -16,7 +16,7 @@ from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import AUTO, open_bounds
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
-from plume.privacy.budget import Budget
+from plume.privacy.budget import Budget, refuse_too_small
 from plume.privacy.calibration import LIMIT, SELECTION
 from plume.selection.public_keys import check_public_keys, table_of_keys
 
@@ -100,6 +100,7 @@ class Query:
         _refuse_equal_names(self)
         if not isinstance(self.budget, Budget):
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+        refuse_too_small(self.budget)
         _set(self, "public_keys", _public_keys(self))
         _set(self, "shares", _shares(self))
         _refuse_bad_noise(self)

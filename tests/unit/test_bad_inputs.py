@@ -79,7 +79,7 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
         r"epsilon is 10{39}\.\.\.; it must be a finite number",
     ),
     "epsilon of 5,000 digits": (lambda: budget(10**5000), BudgetError, "epsilon is a number of thousands of digits"),
-    "epsilon of next to nothing": (lambda: budget(5e-324), BudgetError, "epsilon is 5e-324; it must be at least 1e-9"),
+    "epsilon of next to nothing": (lambda: budget(5e-324), BudgetError, "epsilon is 5e-324; it must be at least 1e-09"),
     "delta of next to nothing": (
         lambda: budget(1, 5e-324),
         BudgetError,

@@ -25,21 +25,25 @@ class Budget:
     def __post_init__(self) -> None:
         if not _is_number(self.epsilon) or not 0 < self.epsilon <= sys.float_info.max:
             raise BudgetError(f"epsilon is {shown(self.epsilon)}; it must be a finite number above 0, such as 1.0.")
-        if self.epsilon < LEAST_EPSILON:
-            raise BudgetError(
-                f"epsilon is {self.epsilon!r}; it must be at least 1e-9, the smallest that is planned for."
-            )
         if not _is_number(self.delta) or not 0 <= self.delta < 1:
             raise BudgetError(f"delta is {shown(self.delta)}; it must be at least 0 and below 1, such as 1e-6.")
-        if 0 < self.delta < LEAST_DELTA:
-            raise BudgetError(
-                f"delta is {self.delta!r}; it must be 0, or at least {LEAST_DELTA:g}, the smallest that is planned for."
-            )
 
     @property
     def exact_epsilon(self) -> Fraction:
         """The epsilon as the exact number the float stands for, so that splitting it rounds nothing."""
         return Fraction(self.epsilon)
+
+
+def refuse_too_small(budget: Budget) -> None:
+    """Refuse to plan a query for a budget that is one, but too small; costs and limits may be as small as they like."""
+    if budget.epsilon < LEAST_EPSILON:
+        raise BudgetError(
+            f"epsilon is {budget.epsilon!r}; it must be at least {LEAST_EPSILON:g}, the smallest that is planned for."
+        )
+    if 0 < budget.delta < LEAST_DELTA:
+        raise BudgetError(
+            f"delta is {budget.delta!r}; it must be 0, or at least {LEAST_DELTA:g}, the smallest that is planned for."
+        )
 
 
 def _is_number(value: Any) -> bool:

@@ -12,8 +12,7 @@ from plume.privacy.cost import Cost, Spent
 
 
 def charged(epsilon: float) -> int:
-    budget = plume.Budget(max(epsilon, 1e-9))  # the smallest there is
-    return charge_of([Cost("x", Fraction(epsilon))], Spent(epsilon, 0), budget).epsilon
+    return charge_of([Cost("x", Fraction(epsilon))], Spent(epsilon, 0), plume.Budget(epsilon)).epsilon
 
 
 @pytest.mark.parametrize(
