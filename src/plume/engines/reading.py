@@ -150,8 +150,8 @@ def _selecting_json(files: Files, kinds: Kinds, ask: Ask) -> str:
         raise ColumnNotFound(f"no column {next(iter(kinds))!r} in {files.names}; its records must name the columns.")
     table = _reading_json(files, f"{lines}, columns={_texts(columns)}")
     if found == _NO_OBJECTS:
-        # A record that is nested deeply can be read, but not described; a file that is none can be neither.
-        ask(f"{table} LIMIT 1")
+        # A record that is nested deeply can be read, but not described; a file that is none, or is cut off, can be neither.
+        ask(f"SELECT count(COLUMNS(*)) FROM ({table})")
     return f"SELECT {_casting(columns, kinds)}\nFROM ({table})"
 
 
