@@ -32,6 +32,8 @@ from plume.plan.types import Schema
 
 _ANSI = "spark.sql.ansi.enabled"
 _DYNAMIC = "spark.dynamicAllocation.enabled"
+# How constants and names are read: as Plume writes them, with two backslashes for one.
+_OF_THE_PARSER = "spark.sql.parser."
 # A task that is run again must give the rows it gave before, or all that read it are run again too.
 _CHECKS = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
@@ -44,9 +46,6 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Otherwise ${...} inside a name or a constant would be replaced.
     "spark.sql.variable.substitute": "false",
-    # A backslash in a constant is written twice, and a name in backticks is a name: a caller may have set either otherwise.
-    "spark.sql.parser.escapedStringLiterals": "false",
-    "spark.sql.parser.quotedRegexColumnNames": "false",
     # Moments without a time zone stay without one.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     # Moments with a time zone come back the same wherever this runs.
@@ -247,7 +246,7 @@ def _own_session(caller: Any) -> Any:
     _refuse_unknown(caller, _CHECKS)
     session = _empty_session(caller)
     for name, value in caller.conf.getAll.items():
-        if name.startswith("spark.sql.") and name not in _SETTINGS:
+        if name.startswith("spark.sql.") and not name.startswith(_OF_THE_PARSER) and name not in _SETTINGS:
             with suppress(Exception):  # some can be set at the start of Spark only
                 session.conf.set(name, value)
     for name, value in _SETTINGS.items():
