@@ -40,10 +40,10 @@ class SparkName:
     name: str
 
     def overlaps(self, other: "Identity") -> bool:
-        """Return whether both can hold the same rows; only two names of tables can be told apart."""
-        if not isinstance(other, SparkName) or "/" in self.name + other.name:
+        """Return whether both can hold the same rows; only two names of tables, or two plain paths, can be told apart."""
+        if not isinstance(other, SparkName) or ("/" in self.name) != ("/" in other.name):
             return True
-        return _is_same_name(self.name, other.name)
+        return _is_same_path(self.name, other.name) if "/" in self.name else _is_same_name(self.name, other.name)
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ def identify(data: Any, dialect: Dialect) -> Identity:
         return FileSet(_inodes([data.path]), data.table)
     if not _is_path(data):
         return InMemory(id(data))
-    if dialect == SPARK:
-        listed = data if isinstance(data, list | tuple) else [data]
-        return SparkName(str(listed[0]) if len(listed) == 1 else "/")
+    listed = data if isinstance(data, list | tuple) else [data]
+    if dialect == SPARK and not all(os.path.exists(path) for path in listed):  # noqa: PTH110 - text or paths
+        return SparkName(str(listed[0]) if len(listed) == 1 else "/*")
     # What is not there is refused when it is opened.
     with suppress(InputError):
         return FileSet(_inodes(find_files(data).paths))
@@ -92,6 +92,15 @@ def _inodes(paths: list[Path] | tuple[Path, ...]) -> frozenset[Inode]:
             status = os.stat(path)  # noqa: PTH116 - of whatever the path leads to
             found.add((status.st_dev, status.st_ino))
     return frozenset(found)
+
+
+def _is_same_path(one: str, other: str) -> bool:
+    """Return whether two paths can lead to the same files: one is a pattern, or lies in the other, or they are of two file systems."""
+    schemes = {path.partition("://")[0] if "://" in path else "" for path in (one, other)}
+    if any(sign in one + other for sign in ("*", "?", "[", "{", "..", "./")) or len(schemes) > 1:
+        return True
+    short, long = sorted((one.rstrip("/"), other.rstrip("/")), key=len)
+    return long == short or long.startswith(f"{short}/")
 
 
 def _is_same_name(one: str, other: str) -> bool:
