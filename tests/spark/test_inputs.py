@@ -1,6 +1,5 @@
 """What lies in Spark: DataFrames, tables and Parquet give the same answer as anywhere else, and the caller's session stays as it was."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -219,12 +218,11 @@ def test_rows_behind_an_empty_chunk_are_rows(session: Any) -> None:
     assert make_frame(pa.table({"key": chunks}), session).toArrow()["key"].to_pylist() == ["a", "b", "c"]
 
 
-def test_a_backslash_in_a_constant_is_one_whatever_the_caller_set(session: Any) -> None:
+def test_a_backslash_in_a_constant_is_one_whatever_the_caller_set(classic: Any) -> None:
     query = asking(measures=[plume.count(max_per_key=2)], public_keys=["a\\b"], where="k = 'a\\b'")
-    frame = session.createDataFrame(pa.table({"u": ["ann"], "k": ["a\\b"]}))
-    with warnings.catch_warnings(action="ignore"):  # Spark Connect says that the setting is deprecated
-        session.conf.set("spark.sql.parser.escapedStringLiterals", "true")
+    frame = classic.createDataFrame(pa.table({"u": ["ann"], "k": ["a\\b"]}))
+    classic.conf.set("spark.sql.parser.escapedStringLiterals", "true")
     try:
-        assert answer(frame, session, query)["count"] == [1]
+        assert answer(frame, classic, query)["count"] == [1]
     finally:
-        session.conf.unset("spark.sql.parser.escapedStringLiterals")
+        classic.conf.unset("spark.sql.parser.escapedStringLiterals")
