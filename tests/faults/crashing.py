@@ -146,7 +146,26 @@ def spy(ledger: plume.Ledger, release_id: str, log: Path) -> None:
     SystemEntropy.words = watched
 
 
-def release(ledger: plume.Ledger, release_id: str, log: Path, point: str | None = None) -> int:
+def watch_steps(moment: tuple[int, int] | None = None) -> list[int]:
+    """Count a run's function calls between the entries that it writes, and die at a moment: a step and a call within it."""
+    calls, original = [0], claims.append
+
+    def append_and_step(*args: Any, **settings: Any) -> Any:
+        result = original(*args, **settings)
+        calls.append(0)
+        return result
+
+    def count(*_: object) -> None:
+        calls[-1] += 1
+        if (len(calls) - 1, calls[-1]) == moment:
+            die()
+
+    claims.append = append_and_step
+    sys.setprofile(count)
+    return calls
+
+
+def release(ledger: plume.Ledger, release_id: str, log: Path, arm: Callable[[], Any] = bool) -> int:
     """Make a release in a process of its own, and return that process."""
     child = os.fork()
     if child:
@@ -154,8 +173,7 @@ def release(ledger: plume.Ledger, release_id: str, log: Path, point: str | None 
     code = 1
     try:
         spy(ledger, release_id, log)
-        if point:
-            ARMS[point]()
+        arm()
         plume.run(QUERY, ROWS, engine=ENGINE, ledger=ledger, dataset="d", release_id=release_id)
         code = 0
     except plume.PlumeError as error:
@@ -215,7 +233,7 @@ def at_points(folder: Path, rounds: int) -> dict[str, int]:
         ledger, log = new_ledger(folder, number, 10**6)
         for place, (point, (expected, then)) in enumerate(POINTS.items()):
             name = f"r{place}"
-            require(outcome(release(ledger, name, log, point)) == -signal.SIGKILL, "not killed", point=point)
+            require(outcome(release(ledger, name, log, ARMS[point])) == -signal.SIGKILL, "not killed", point=point)
             require(state(ledger, name) == expected, "wrong state", point=point, found=state(ledger, name))
             check(ledger, log)
             # Half of the time recovery comes first, twice; it must make no difference to what follows.
@@ -245,20 +263,26 @@ def twins(folder: Path, rounds: int) -> dict[str, int]:
 
 
 def at_random(folder: Path, kills: int, seed: int) -> dict[str, int]:
-    """Kill at random moments; the budget is so small that the ledger refuses some releases as well."""
+    """Kill at random moments; the budget is so small that the ledger refuses some releases as well.
+
+    Three kills of ten come from outside after a random time, wherever the process then is: inside DuckDB, inside SQLite.
+    The others come at a random call of a random step, which does not depend on how busy the machine is.
+    """
     dice, seen, name = random.Random(seed), Counter[str](), ""  # noqa: S311
-    usual = _usual_seconds(folder)
+    seconds, calls = _whole_run(folder)
     for number in range(kills):
         if number % 25 == 0:
             ledger, log = new_ledger(folder, number, 900)
         if not name or state(ledger, name) in ("released", "lost") or number % 25 == 0:
             name = f"r{number}"
-        before = log.stat().st_size if log.exists() else 0
-        child = release(ledger, name, log)
-        if dice.random() < 0.7:  # most of a run comes before the ledger is touched; most kills should not
-            _wait_for_a_draw(log, before, usual)
-        time.sleep(dice.uniform(0, usual))
-        os.kill(child, signal.SIGKILL)
+        if dice.random() < 0.3:
+            child = release(ledger, name, log)
+            time.sleep(dice.uniform(0, seconds))
+            os.kill(child, signal.SIGKILL)
+        else:
+            step = dice.randrange(len(calls))
+            moment = step, dice.randint(1, calls[step])
+            child = release(ledger, name, log, lambda moment=moment: watch_steps(moment))
         code = outcome(child)
         check(ledger, log)
         seen[f"{'killed' if code == -signal.SIGKILL else code}: {state(ledger, name)}"] += 1
@@ -270,21 +294,22 @@ def at_random(folder: Path, kills: int, seed: int) -> dict[str, int]:
     return dict(seen)
 
 
-def _wait_for_a_draw(log: Path, before: int, usual: float) -> None:
-    """Wait until the secret order is drawn, right before the release is reserved, if it is drawn at all."""
-    until = time.monotonic() + usual
-    while time.monotonic() < until and (not log.exists() or log.stat().st_size == before):
-        time.sleep(0.0005)
-
-
-def _usual_seconds(folder: Path) -> float:
+def _whole_run(folder: Path) -> tuple[float, list[int]]:
+    """How long a release takes, and how many calls it makes in each step."""
     ledger, log = new_ledger(folder, -1, 10**6)
-    took = []
-    for number in range(5):
-        began = time.monotonic()
-        require(outcome(release(ledger, f"r{number}", log)) == 0, "a release failed")
-        took.append(time.monotonic() - began)
-    return sorted(took)[2]
+    began = time.monotonic()
+    require(outcome(release(ledger, "timed", log)) == 0, "a release failed")
+    seconds = time.monotonic() - began
+    told, tell = os.pipe()
+    child = os.fork()
+    if not child:
+        calls = watch_steps()
+        plume.run(QUERY, ROWS, engine=ENGINE, ledger=ledger, dataset="d", release_id="counted")
+        sys.setprofile(None)
+        os.write(tell, json.dumps(calls).encode())
+        os._exit(0)
+    require(outcome(child) == 0, "a release failed")
+    return seconds, json.loads(os.read(told, 4096))
 
 
 if __name__ == "__main__":

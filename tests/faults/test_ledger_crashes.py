@@ -38,8 +38,8 @@ def test_a_kill_at_every_point_leaves_what_the_protocol_says(tmp_path: Path, rou
 def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed: int) -> None:
     seen = seen_by("crashing", tmp_path, "random", kills, seed)
     assert sum(seen.values()) == kills
-    # The moments are spread over the protocol, or this would show nothing.
-    assert {"killed: None", "killed: drawing", "killed: released"} <= seen.keys()
+    # The moments are spread over the protocol, or this would show nothing. In 40 runs beside one another each was seen 7 times or more.
+    assert {f"killed: {state}" for state in (None, "reserved", "drawing", "staged", "released")} <= seen.keys()
 
 
 @pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
