@@ -95,6 +95,39 @@ def test_what_the_parser_notes_and_nobody_reads_is_refused(note: str) -> None:
         _ask(note, "duckdb")
 
 
+UNREAD = (
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t ORDER BY n WITH FILL",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t LIMIT 5 PERCENT",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t LIMIT 5 BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t FETCH FIRST 5 ROWS WITH TIES",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY ALL",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t WITH ROLLUP",
+    f"{HEAD} t, COUNT(DISTINCT u) FILTER (WHERE f > 1) AS n FROM rows GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u ORDER BY f) AS n FROM rows GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) IGNORE NULLS AS n FROM rows GROUP BY t",
+    f"{HEAD} t, SUM(f HAVING MAX d, contribution_bounds_per_group => (0, 1)) AS n FROM rows GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows TABLESAMPLE (10 PERCENT) GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows AS a (u, t) GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows FOR SYSTEM_TIME AS OF '2026-01-01' GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows GROUP BY t FOR UPDATE",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows LATERAL VIEW explode(f) x AS y GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM rows DISTRIBUTE BY t GROUP BY t",
+    f"WITH RECURSIVE c AS (SELECT u, t FROM rows) {HEAD} t, COUNT(DISTINCT u) AS n FROM c GROUP BY t",
+    f"WITH c AS MATERIALIZED (SELECT u, t FROM rows) {HEAD} t, COUNT(DISTINCT u) AS n FROM c GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM (SELECT u, t FROM rows ORDER BY f LIMIT 3) GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM (SELECT u, t FROM rows UNION ALL BY NAME SELECT t, u FROM rows) GROUP BY t",
+    f"{HEAD} t, COUNT(DISTINCT u) AS n FROM (SELECT * EXCLUDE (f) FROM rows) GROUP BY t",
+    f"{HEAD} /*+ BROADCAST(rows) */ t, COUNT(DISTINCT u) AS n FROM rows ASOF JOIN listed USING (t) GROUP BY t",
+)
+
+
+@pytest.mark.parametrize("text", UNREAD)
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_clause_that_nobody_reads_is_refused(text: str, dialect: str) -> None:
+    with pytest.raises(StatementError):
+        ask(text, engine=ENGINES[dialect], tables=TABLES, public_tables=PUBLIC)
+
+
 def test_a_salary_does_not_leave_as_a_key() -> None:
     """The injection of version 0.1.0: the unit of EXTRACT is a quoted name that closes the bracket and asks for more."""
     unit = f"YEAR FROM DATE '2020-01-01')) - 4040 + (SELECT MAX({MARKER}) FROM GIVEN_1) + TRY(EXTRACT(YEAR"

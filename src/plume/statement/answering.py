@@ -135,12 +135,19 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
     for table in tables_of(select):
         if not kinds[table.name]:
             raise statement.text.refusal(statement.clause, f"no column of {table.written} is used; leave it out.")
+    deep = False
+    try:
+        printed, meetings = print_relation(select, known.dialect), tuple(meetings_of(select, known.dialect))
+    except RecursionError:
+        deep = True
+    if deep:
+        raise statement.text.refusal(statement.clause, "the statement is nested too deeply.")
     return Relation(
         tables={name: Table(known.found[name], columns, stated=True) for name, columns in kinds.items()},
         written={table.name: table.written for table in tables_of(select)},
-        select=print_relation(select, known.dialect),
+        select=printed,
         units=tuple(dict.fromkeys((table.name, column) for table, column in statement.units)),
-        meetings=tuple(meetings_of(select, known.dialect)),
+        meetings=meetings,
     )
 
 

@@ -13,6 +13,7 @@ from plume.plan.types import Kind
 from plume.query import Query
 from plume.statement.building import Builder, Find
 from plume.statement.clauses import meant
+from plume.statement.forms import refuse_unread
 from plume.statement.measures import Aggregate, Columns, make_measure
 from plume.statement.names import Scope, Uses, qualified
 from plume.statement.ordering import Ordering, read_ordering
@@ -123,6 +124,7 @@ class _Asking:
         relation = self._relation(keyed.sources, where, user, keys)
         found = tuple(units(relation, user, self.text, settings.unit))
         self._note_kinds(relation, measures)
+        refuse_unread(self.text, select)
         return Statement(
             settings=settings,
             user=user,

@@ -41,6 +41,44 @@ NOTES: dict[type, dict[str, tuple[object, ...]]] = {
     exp.Boolean: {"this": (True, False)},
 }
 """What else the parser may note about a form, with all the values that this may have."""
+_LISTED = ("expressions",)
+CLAUSES: dict[type, tuple[str, ...]] = {
+    exp.Select: (
+        "expressions",
+        "from_",
+        "joins",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "distinct",
+        "with_",
+        "order",
+        "limit",
+        "offset",
+    ),
+    exp.Union: ("this", "expression", "distinct", "with_"),
+    exp.Subquery: ("this", "alias", "with_"),
+    exp.With: _LISTED,
+    exp.CTE: ("this", "alias"),
+    **dict.fromkeys((exp.From, exp.Where, exp.Having, exp.Qualify, exp.TableAlias, exp.Var), ("this",)),
+    exp.Table: ("this", "db", "catalog", "alias"),
+    exp.Join: ("this", "kind", "side", "on", "using"),
+    **dict.fromkeys((exp.Group, exp.Order, exp.Distinct, exp.Tuple), _LISTED),
+    exp.Ordered: ("this", "desc", "nulls_first"),
+    **dict.fromkeys((exp.Limit, exp.Offset), ("expression",)),
+    exp.Alias: ("this", "alias"),
+    exp.Column: ("this", "table"),
+    exp.Identifier: ("this", "quoted"),
+    exp.Star: (),
+    exp.Anonymous: ("this", "expressions"),
+    exp.Kwarg: ("this", "expression"),
+    exp.Window: ("this", "partition_by", "order", "over"),
+    **dict.fromkeys((exp.Cast, exp.TryCast), ("this", "to", "safe")),
+    exp.DataType: ("this", "expressions"),
+    exp.DataTypeParam: ("this",),
+}
+"""Everything else that a statement is made of, each with all that is read of it."""
 _TRUNCATED = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _EXTRACTED = ("SECOND", "MINUTE", "HOUR", "DAY", "DOW", "DOY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _LONG = ("DECADE", "CENTURY", "MILLENNIUM")
@@ -52,6 +90,7 @@ _UNITS = {
     "spark": ((*_EXTRACTED, "DAYOFWEEK", "DAYOFWEEK_ISO", "DOW_ISO", "YEAROFWEEK"), _TRUNCATED),
 }
 """The units of EXTRACT and of DATE_TRUNC, by dialect."""
+UNITS = frozenset(unit for both in _UNITS.values() for units in both for unit in units)
 NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _MOST_DIGITS = 38
 KINDS = {
@@ -73,6 +112,20 @@ def refuse_notes(text: Text, part: Tree) -> None:
             continue
         if name not in notes or value not in notes[name]:
             raise text.refusal(part, f"{name.upper()} is not supported in {text.quote(part)!r}.")
+
+
+def refuse_unread(text: Text, statement: Tree) -> None:
+    """Refuse a statement that holds anything on none of the lists: what nobody reads would be left out, and mean something else."""
+    for part in statement.walk():
+        if type(part) in PARTS:
+            refuse_notes(text, part)
+            continue
+        read = CLAUSES.get(type(part))
+        if read is None:
+            raise text.refusal(part, f"{type(part).__name__.upper()} is not known here.")
+        for name, value in part.args.items():
+            if name not in read and value is not None and value is not False and value != []:
+                raise text.refusal(part, f"{name.strip('_').upper()} is not known in {text.quote(part)!r}.")
 
 
 def _own(tree: Tree) -> tuple[str, ...]:

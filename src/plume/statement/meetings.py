@@ -8,7 +8,8 @@ from itertools import combinations
 
 from plume.engines.engine import Meeting
 from plume.plan.dialect import Dialect
-from plume.statement.printing import is_equality, print_relation
+from plume.statement.final import is_equality
+from plume.statement.printing import print_relation
 from plume.statement.relations import Relation, Select, Source, Union
 
 

@@ -16,8 +16,8 @@ class Ordering:
     """Which columns of a release are shown, in which order, and which rows."""
 
     columns: tuple[str, ...]
-    by: tuple[tuple[str, str], ...] = ()
-    """Columns, each "ascending" or "descending"."""
+    by: tuple[tuple[str, bool, bool], ...] = ()
+    """Columns; for each whether it falls, and whether NULL comes first."""
     limit: int | None = None
     offset: int = 0
 
@@ -25,13 +25,25 @@ class Ordering:
         """Sort, cut and choose; nothing but released rows is read."""
         sortable = True
         try:
-            order = pc.sort_indices(rows, sort_keys=list(self.by)) if self.by else None
+            order = self._sorted(rows) if self.by else None
         except pa.ArrowException:
             sortable = False
         if not sortable:
             raise OutputError("ORDER BY names a column whose type has no order; leave it out.")
         rows = rows if order is None else rows.take(order)
         return rows.slice(self.offset, self.limit).select(list(self.columns))
+
+    def _sorted(self, rows: pa.Table) -> pa.Array:
+        """Sort by whether a column is NULL before sorting by its value: pyarrow has NULL at one end of all columns alike."""
+        columns: dict[str, pa.ChunkedArray] = {}
+        keys: list[tuple[str, str]] = []
+        for place, (name, falls, nulls_first) in enumerate(self.by):
+            columns |= {f"null_{place}": pc.is_null(rows[name]), f"value_{place}": rows[name]}
+            keys += [
+                (f"null_{place}", "descending" if nulls_first else "ascending"),
+                (f"value_{place}", "descending" if falls else "ascending"),
+            ]
+        return pc.sort_indices(pa.table(columns), sort_keys=keys)
 
 
 def read_ordering(text: Text, select: Tree, columns: list[tuple[str, Tree]]) -> Ordering:
@@ -45,18 +57,19 @@ def read_ordering(text: Text, select: Tree, columns: list[tuple[str, Tree]]) -> 
     return Ordering(tuple(name for name, _ in columns), by, cut["limit"], cut["offset"] or 0)
 
 
-def _by(text: Text, item: Tree, columns: list[tuple[str, Tree]]) -> tuple[str, str]:
-    direction = "descending" if item.args.get("desc") else "ascending"
+def _by(text: Text, item: Tree, columns: list[tuple[str, Tree]]) -> tuple[str, bool, bool]:
+    """Read what is sorted by; where the statement does not say where NULL comes, the parser notes what the dialect does."""
+    way = bool(item.args.get("desc")), bool(item.args.get("nulls_first"))
     place = number(item.this)
     if isinstance(place, int) and 1 <= place <= len(columns):
-        return columns[place - 1][0], direction
+        return columns[place - 1][0], *way
     for name, written in columns:
         own = written.this if isinstance(written, exp.Alias) else written
         named = (
             isinstance(item.this, exp.Column) and not item.this.table and item.this.name.casefold() == name.casefold()
         )
         if named or own == item.this:
-            return name, direction
+            return name, *way
     raise text.refusal(
         item, "ORDER BY must name a column of the result, or its number; only released rows can be sorted."
     )

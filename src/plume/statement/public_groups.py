@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from plume.errors import PlumeBug, StatementError
-from plume.statement.printing import is_equality
+from plume.statement.final import is_equality
 from plume.statement.relations import Select, Source, is_public
 from plume.statement.text import Text, Tree
 

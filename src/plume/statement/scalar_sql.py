@@ -1,4 +1,4 @@
-"""Expressions of one row as SQL of an engine: words of ours, quoted names, quoted texts and digits, and nothing else.
+"""Expressions as SQL of an engine: words of ours, quoted names, quoted texts and digits, and nothing else.
 
 What a caller wrote is in the tree that is printed here. So each form is spelled out: a printer that passes on what it does not know, as
 sqlglot's does, would pass on whatever a caller put into a name, a unit or a type.
@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from plume.errors import PlumeBug
 from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
-from plume.statement.forms import NUMBER
+from plume.statement.forms import NUMBER, UNITS
 from plume.statement.text import Tree
 
 _OPERATORS: dict[type, str] = {
@@ -29,6 +29,8 @@ _OPERATORS: dict[type, str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
+_CHAINS: tuple[tuple[type, ...], ...] = ((exp.And,), (exp.Or,), (exp.Add, exp.Sub), (exp.Mul, exp.Div, exp.Mod))
+"""Operators that are read from the left to the right: a chain of them needs no brackets, in which its depth would grow with its length."""
 _FUNCTIONS: dict[type, str] = {
     exp.Abs: "ABS",
     exp.Sqrt: "SQRT",
@@ -43,8 +45,18 @@ _FUNCTIONS: dict[type, str] = {
     exp.Nullif: "NULLIF",
     exp.Greatest: "GREATEST",
     exp.Least: "LEAST",
+    exp.Floor: "FLOOR",
+    exp.Ceil: "CEIL",
+    exp.Pow: "POWER",
+    exp.Try: "TRY",
+    exp.Count: "COUNT",
+    exp.Sum: "SUM",
+    exp.Min: "MIN",
+    exp.Max: "MAX",
+    exp.Rank: "RANK",
+    exp.DenseRank: "DENSE_RANK",
 }
-_TRIMS = {None: "TRIM", "BOTH": "TRIM", "LEADING": "LTRIM", "TRAILING": "RTRIM"}
+_TRIMS = {None: "TRIM", "LEADING": "LTRIM", "TRAILING": "RTRIM"}
 _Types = exp.DataType.Type
 _TYPES = {
     _Types.TINYINT: "TINYINT",
@@ -56,13 +68,30 @@ _TYPES = {
     _Types.DECIMAL: "DECIMAL",
     _Types.BOOLEAN: "BOOLEAN",
     _Types.DATE: "DATE",
-    _Types.TIMESTAMP: "TIMESTAMP",
-    _Types.TIMESTAMPNTZ: "TIMESTAMP",
 }
+
+_OTHERS = "NOT BETWEEN IN LIKE ILIKE CASE WHEN THEN ELSE END CAST TRY_CAST EXTRACT FROM DATE_TRUNC NULL TRUE FALSE STARTS_WITH STARTSWITH"
+_OF_CALLS = "TRIM LTRIM RTRIM BOTH LEADING TRAILING DISTINCT OVER PARTITION ORDER BY DESC NULLS FIRST LAST TIMESTAMP TIMESTAMP_NTZ AS"
+WORDS = frozenset(
+    (
+        *_OPERATORS.values(),
+        *_FUNCTIONS.values(),
+        *_TYPES.values(),
+        *UNITS,
+        *_OTHERS.split(),
+        *_OF_CALLS.split(),
+        "(",
+        ")",
+        ",",
+        ".",
+        "*",
+    )
+)
+"""All that stands outside of quotes in what is printed here, apart from digits."""
 
 
 def scalar_sql(tree: Tree, dialect: Dialect) -> str:  # noqa: C901 - one case per form
-    """Print an expression that was checked."""
+    """Print the final tree of an expression."""
 
     def printed(part: Tree) -> str:
         return scalar_sql(part, dialect)
@@ -70,10 +99,8 @@ def scalar_sql(tree: Tree, dialect: Dialect) -> str:  # noqa: C901 - one case pe
     match tree:
         case exp.Column():
             return ".".join(identifier(part.name, dialect) for part in tree.parts)
-        case exp.Literal() | exp.Boolean() | exp.Null():
+        case exp.Literal() | exp.Boolean() | exp.Null() | exp.Star():
             return _constant(tree, dialect)
-        case exp.Paren():
-            return printed(tree.this)
         case exp.Not() | exp.Neg():
             return f"({'NOT' if isinstance(tree, exp.Not) else '-'} {printed(tree.this)})"
         case exp.Between():
@@ -83,43 +110,55 @@ def scalar_sql(tree: Tree, dialect: Dialect) -> str:  # noqa: C901 - one case pe
         case exp.Like() | exp.ILike():
             word = f"{'NOT ' if tree.args.get('negate') else ''}{'LIKE' if isinstance(tree, exp.Like) else 'ILIKE'}"
             return f"({printed(tree.this)} {word} {printed(tree.expression)})"
-        case exp.Case() | exp.If():
+        case exp.Case():
             return _case(tree, dialect)
         case exp.Cast():
-            return f"{'TRY_CAST' if dialect == DUCKDB else 'CAST'}({printed(tree.this)} AS {_type(tree.to, dialect)})"
+            return (
+                f"{'TRY_CAST' if tree.args.get('safe') else 'CAST'}({printed(tree.this)} AS {_type(tree.to, dialect)})"
+            )
         case exp.Extract():
             return f"EXTRACT({_word(tree.this)} FROM {printed(tree.expression)})"
         case exp.TimestampTrunc() | exp.DateTrunc():
-            truncated = f"DATE_TRUNC('{_word(tree.args['unit'])}', {printed(tree.this)})"
-            # What DuckDB truncates keeps its type; what Spark truncates becomes a timestamp.
-            return (
-                truncated if dialect == DUCKDB or isinstance(tree, exp.TimestampTrunc) else f"CAST({truncated} AS DATE)"
-            )
-        case _:
-            return _operation(tree, dialect)
-
-
-def _operation(tree: Tree, dialect: Dialect) -> str:
-    """Print an operator between two parts, or a call of a function."""
-    parts = [scalar_sql(part, dialect) for part in tree.iter_expressions()]
-    listed = ", ".join(parts)
-    match tree:
+            return f"DATE_TRUNC('{_word(tree.args['unit'])}', {printed(tree.this)})"
         case _ if type(tree) in _OPERATORS:
-            return f"({parts[0]} {_OPERATORS[type(tree)]} {parts[1]})"
+            return f"({bare_sql(tree, dialect)})"
+        case _:
+            return _function(tree, dialect)
+
+
+def bare_sql(tree: Tree, dialect: Dialect) -> str:
+    """Print an expression without the brackets around a chain of operators."""
+    if type(tree) not in _OPERATORS:
+        return scalar_sql(tree, dialect)
+    chained = any(type(tree) in chain and type(tree.left) in chain for chain in _CHAINS)
+    left = bare_sql(tree.left, dialect) if chained else scalar_sql(tree.left, dialect)
+    return f"{left} {_OPERATORS[type(tree)]} {scalar_sql(tree.right, dialect)}"
+
+
+def _function(tree: Tree, dialect: Dialect) -> str:
+    """Print a call of a function, of one row or of many."""
+    parts = [] if isinstance(tree, exp.Window) else [scalar_sql(part, dialect) for part in tree.iter_expressions()]
+    match tree:
         case _ if type(tree) in _FUNCTIONS:
-            return f"{_FUNCTIONS[type(tree)]}({listed})"
+            return f"{_FUNCTIONS[type(tree)]}({', '.join(parts)})"
+        case exp.Distinct():
+            return f"DISTINCT {', '.join(parts)}"
+        case exp.Window():
+            return f"{scalar_sql(tree.this, dialect)} OVER ({_window(tree, dialect)})"
         case exp.StartsWith():
-            return f"{'STARTS_WITH' if dialect == DUCKDB else 'STARTSWITH'}({listed})"
-        case exp.Trim():
-            return _trim(tree, parts, dialect)
-        case exp.Floor() | exp.Ceil():
-            return _rounded("FLOOR" if isinstance(tree, exp.Floor) else "CEIL", parts, dialect)
+            return f"{'STARTS_WITH' if dialect == DUCKDB else 'STARTSWITH'}({', '.join(parts)})"
+        case exp.Trim() if dialect == DUCKDB or len(parts) == 1:
+            return f"{_TRIMS[tree.args.get('position')]}({', '.join(parts)})"
+        case exp.Trim(args={"position": "BOTH" | "LEADING" | "TRAILING" as position}):
+            return f"TRIM({position} {parts[1]} FROM {parts[0]})"
         case _:
             raise PlumeBug("an expression holds a form that was not checked")
 
 
 def _constant(tree: Tree, dialect: Dialect) -> str:
     match tree:
+        case exp.Star():
+            return "*"
         case exp.Null():
             return "NULL"
         case exp.Boolean():
@@ -133,35 +172,30 @@ def _constant(tree: Tree, dialect: Dialect) -> str:
 
 
 def _case(tree: Tree, dialect: Dialect) -> str:
-    """Print CASE, and IF as CASE."""
-    cases, otherwise = (
-        ([tree], tree.args.get("false")) if isinstance(tree, exp.If) else (tree.args["ifs"], tree.args.get("default"))
-    )
-    of = f" {scalar_sql(tree.this, dialect)}" if isinstance(tree, exp.Case) and tree.this is not None else ""
+    of = f" {scalar_sql(tree.this, dialect)}" if tree.this is not None else ""
     whens = "".join(
-        f" WHEN {scalar_sql(case.this, dialect)} THEN {scalar_sql(case.args['true'], dialect)}" for case in cases
+        f" WHEN {scalar_sql(branch.this, dialect)} THEN {scalar_sql(branch.args['true'], dialect)}"
+        for branch in tree.args["ifs"]
     )
+    otherwise = tree.args.get("default")
     ending = "" if otherwise is None else f" ELSE {scalar_sql(otherwise, dialect)}"
     return f"CASE{of}{whens}{ending} END"
 
 
-def _trim(tree: Tree, parts: list[str], dialect: Dialect) -> str:
-    position = tree.args.get("position")
-    if dialect == DUCKDB or len(parts) == 1:
-        return f"{_TRIMS[position]}({', '.join(parts)})"
-    return f"TRIM({position or 'BOTH'} {parts[1]} FROM {parts[0]})"
-
-
-def _rounded(function: str, parts: list[str], dialect: Dialect) -> str:
-    """Print FLOOR or CEIL, with places by which DuckDB knows neither."""
-    if len(parts) == 1 or dialect != DUCKDB:
-        return f"{function}({', '.join(parts)})"
-    value, places = parts
-    return f"ROUND({function}({value} * POWER(10, {places})) / POWER(10, {places}), {places})"
+def _window(tree: Tree, dialect: Dialect) -> str:
+    partition = ", ".join(scalar_sql(part, dialect) for part in tree.args.get("partition_by") or ())
+    order = ", ".join(
+        f"{scalar_sql(item.this, dialect)}{' DESC' if item.args.get('desc') else ''} "
+        f"NULLS {'FIRST' if item.args.get('nulls_first') else 'LAST'}"
+        for item in (tree.args["order"].expressions if tree.args.get("order") else ())
+    )
+    by = [f"PARTITION BY {partition}" if partition else "", f"ORDER BY {order}" if order else ""]
+    return " ".join(filter(None, by))
 
 
 def _type(tree: Tree, dialect: Dialect) -> str:
-    name = "TIMESTAMP_NTZ" if dialect != DUCKDB and _TYPES[tree.this] == "TIMESTAMP" else _TYPES[tree.this]
+    stamp = "TIMESTAMP" if dialect == DUCKDB else "TIMESTAMP_NTZ"
+    name = stamp if tree.this is _Types.TIMESTAMPNTZ else _TYPES[tree.this]
     sizes = ", ".join(str(int(param.name)) for param in tree.expressions)
     return f"{name}({sizes})" if sizes else name
 
