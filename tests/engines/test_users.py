@@ -68,6 +68,8 @@ KINDS = {
     "Arrow": lambda _, table: table,
     "DuckDB": as_relation,
 }
+KINDS_WITH_NAMES = [kind for kind in KINDS if kind != "JSON"]
+"""Kinds of data that say which columns they have, whatever their rows."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,7 +163,7 @@ def test_users_must_be_text_integers_or_uuids(kind: str) -> None:
         users(rows(NO_IDS[kind]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS_WITH_NAMES)
 def test_a_missing_column_called_user_is_not_the_user_of_the_session(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ColumnNotFound, match="no column 'user' in"):
         answer(asking(user="user"), KINDS[kind](tmp_path, rows(["a", "b"])))
@@ -182,7 +184,7 @@ def test_columns_may_be_called_like_words_of_sql(name: str) -> None:
     assert answer(asking(user=name, public_keys=["x"]), table) == {"k": ["x"], "count": [3]}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS_WITH_NAMES)
 def test_a_name_in_other_letters_is_another_name(tmp_path: Path, kind: str) -> None:
     with pytest.raises(ColumnNotFound, match="no column 'U' in"):
         answer(asking(user="U"), KINDS[kind](tmp_path, rows(["a", "b"])))

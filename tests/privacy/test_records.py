@@ -3,12 +3,19 @@
 import csv
 import gzip
 import io
+import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import plume
+from plume.engines import json_records
 from plume.engines.engine import Table
+from plume.engines.files import find_files
 from plume.plan.types import Kind
 
 # DuckDB reads a CSV file in pieces of this size, in parallel if it may.
@@ -73,3 +80,119 @@ def test_a_record_that_is_nested_deeply_ends_no_run(tmp_path: Path, column: str,
     found = users(path, threads=2)
     assert {f"u{number}" for number in range(10)} <= set(found)
     assert len(found) == 11
+
+
+LONGEST = 2**24
+OTHERS = [f"u{number}" for number in range(10)]
+
+
+def json_record(size: int) -> str:
+    """A record of so many bytes."""
+    begun = '{"key": "k", "user": "big", "note": "'
+    return begun + "x" * (size - len(begun) - 2) + '"}'
+
+
+def csv_record(size: int) -> str:
+    """A record of so many bytes, with its line end, whose text looks like records of others."""
+    begun, fake = 'big,k,"', "\nfake,k,x"
+    rest = size - len(begun) - 2
+    return begun + fake * (rest // len(fake)) + "x" * (rest % len(fake)) + '"'
+
+
+def write_with(path: Path, record: str) -> Path:
+    """Write a file with ten ordinary records and, behind the seventh, this one."""
+    lines = [json.dumps({"user": user, "key": "k"}) for user in OTHERS]
+    if ".csv" in path.suffixes:
+        lines = [f"{user},k,x" for user in OTHERS]
+    lines.insert(7, record)
+    text = f"[{','.join(lines)}]" if ".json" in path.suffixes else "\n".join(lines)
+    content = ("user,key,note\n" if ".csv" in path.suffixes else "") + text
+    with (gzip.open if path.suffix == ".gz" else open)(path, "wb") as file:
+        file.write(content.encode("latin-1"))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "jsonl.gz", "json", "json.gz"])
+@pytest.mark.parametrize(
+    ("size", "times"), [(LONGEST, 1), (LONGEST + 1, 0), (LONGEST + 2**20, 0), (2 * LONGEST, 0), (40_000_000, 0)]
+)
+def test_a_record_of_more_than_16_mib_drops_out_of_every_format(
+    tmp_path: Path, ending: str, size: int, times: int
+) -> None:
+    record = csv_record(size) if "csv" in ending else json_record(size)
+    found = users(write_with(tmp_path / f"rows.{ending}", record), threads=2)
+    assert sorted(filter(None, found)) == sorted(OTHERS + ["big"] * times)
+
+
+HOSTILE_RECORDS = {
+    "half of a surrogate pair, as JavaScript writes it": '{"user": "\\ud800", "key": "k"}',
+    "half of a pair in a name": '{"\\udfff": 1, "user": null}',
+    "bytes that are not UTF-8": '{"user": "\xff\xfe", "key": "k"}',
+    "a control character in a text": '{"user": "\x01", "key": "k"}',
+    "a number beyond doubles": '{"user": 1e999999, "key": "k"}',
+    "a number of ten thousand digits": f'{{"user": {"9" * 10_000}, "key": "k"}}',
+    "no object": '["user", "key"]',
+    "null": "null",
+    "brackets and quotes in texts": r'{"user": "]}{[,\"\\", "key": "\\\""}',
+    "a name twice": '{"user": "a", "user": "b", "key": "k"}',
+    "an object as user": '{"user": {"user": "u1"}, "key": {"key": "k"}}',
+}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+@pytest.mark.parametrize("hostile", HOSTILE_RECORDS)
+def test_a_hostile_record_leaves_all_others_as_they_are(tmp_path: Path, ending: str, hostile: str) -> None:
+    found = users(write_with(tmp_path / f"rows.{ending}", HOSTILE_RECORDS[hostile]), threads=2)
+    assert len(found) == len(OTHERS) + 1
+    assert sorted(user for user in found if user in OTHERS) == OTHERS
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+def test_one_record_does_not_decide_which_columns_there_are(tmp_path: Path, ending: str) -> None:
+    """Only one user has a key, behind more records than a reader would look at."""
+    others = [json.dumps({"user": f"u{number}"}) for number in range(30_000)]
+    query = plume.Query(
+        user="user", keys="key", measures=[plume.users()], max_keys_per_user=1, budget=plume.Budget(1, 1e-6)
+    )
+    for name, records in {"with": [*others, '{"user": "u", "key": "k"}'], "without": others}.items():
+        path = tmp_path / f"{name}.{ending}"
+        path.write_text(f"[{','.join(records)}]" if ending == "json" else "\n".join(records))
+        assert plume.run(query, str(path)).rows.num_rows <= 1
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet='a"\\{}[],:\n\r\u00e9\ud800', max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet='k"\\}]', max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    records=st.lists(st.fixed_dictionaries({"r": VALUES}), max_size=5),
+    indent=st.sampled_from([None, 1]),
+    ascii_only=st.booleans(),
+    array=st.booleans(),
+    between=st.sampled_from(["", " ", "\n", "\r\n"]),
+    block=st.sampled_from([1, 2, 3, 7, 64, 2**20]),
+    longest=st.sampled_from([20, LONGEST]),
+)
+def test_each_record_of_a_json_file_becomes_one_line_or_drops_out(
+    *, records: list[Any], indent: int | None, ascii_only: bool, array: bool, between: str, block: int, longest: int
+) -> None:
+    written = [json.dumps(record, indent=indent, ensure_ascii=ascii_only) for record in records]
+    text = f"{between}[{f'{between},'.join(written)}]{between}" if array else between.join(written)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        path = Path(folder) / "rows.json"
+        path.write_bytes(text.encode(errors="surrogatepass"))
+        patch.setattr(json_records, "_BLOCK", block)
+        patch.setattr(json_records, "LONGEST_RECORD", longest)
+        [lined] = json_records.with_records_in_lines(find_files(path), Path(folder)).paths
+        lines = [line for line in lined.read_bytes().split(b"\n") if line.strip()]
+    found = [json.loads(line.decode(errors="surrogatepass")) for line in lines]
+    assert len(found) == len(records)
+    assert all(line in (record, None) for line, record in zip(found, records, strict=True))
+    if longest == LONGEST:
+        assert found == records

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -23,6 +23,7 @@ from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Table
 from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
+from plume.engines.json_records import with_records_in_lines
 from plume.engines.parquet_values import read_by_arrow, select_reading
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
@@ -30,6 +31,7 @@ from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, iden
 from plume.plan.expressions import Value
 from plume.plan.types import Kind
 
+_Result = TypeVar("_Result")
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory. Small files want smaller pieces than
 # large ones, which would be cut into too many, and of pieces too small for the largest only one is worked on at a time. Each thread works
 # on a piece of its own. Measured in docs/performance.md; it changes time only.
@@ -189,19 +191,22 @@ def _open(session: DuckDBSession, name: str, table: Table, folder: Path) -> tupl
     if isinstance(table.content, str | Path | list | tuple):
         files = find_files(table.content)
         plain = withheld(name, lambda: with_plain_names(files, folder))
-        _open_files(session, name, plain, table.kinds)
-        return plain.paths
+        lined = _read(plain, lambda: withheld(name, lambda: with_records_in_lines(plain, folder)))
+        _read(lined, lambda: session.define(name, selecting(lined, table.kinds, session.ask)))
+        if files.format == "Parquet":
+            _reread_by_arrow(session, name, lined, table.kinds)
+        return lined.paths
     if isinstance(table.content, DatabaseTable):
         return (let_database_in(session, name, table.content),)
     _open_memory(session, name, table.content, table.kinds)
     return ()
 
 
-def _open_files(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
-    if not _succeeds(lambda: session.define(name, selecting(files, kinds, session.ask))):
-        raise InputError(f"{files.names} could not be read as {files.format}.")
-    if files.format == "Parquet":
-        _reread_by_arrow(session, name, files, kinds)
+def _read(files: Files, call: Callable[[], _Result]) -> _Result:
+    """Call what reads files; if it fails, the files are not what their endings say."""
+    with _ignoring_failures():
+        return call()
+    raise InputError(f"{files.names} could not be read as {files.format}.")
 
 
 def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
@@ -210,8 +215,7 @@ def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Map
     select = select_reading(name, types)
     if select is None or _succeeds(lambda: session.ask(select)):
         return
-    if not _succeeds(lambda: withheld(name, lambda: read_by_arrow(session, name, files, types))):
-        raise InputError(f"{files.names} could not be read as {files.format}.")
+    _read(files, lambda: withheld(name, lambda: read_by_arrow(session, name, files, types)))
 
 
 def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
@@ -227,15 +231,22 @@ def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping
         )
 
 
-def _succeeds(call: Callable[[], object]) -> bool:
-    """Tell whether the engine can do it; if only room is missing, that is no fault of the data."""
+@contextmanager
+def _ignoring_failures() -> Iterator[None]:
+    """Go on where the engine fails; if only room is missing, that is no fault of the data."""
     try:
-        call()
+        yield
     except ResourceError:
         raise
     except EngineError:
-        return False
-    return True
+        pass
+
+
+def _succeeds(call: Callable[[], object]) -> bool:
+    with _ignoring_failures():
+        call()
+        return True
+    return False
 
 
 def _read_rows(session: DuckDBSession, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:

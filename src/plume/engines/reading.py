@@ -13,7 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from plume.engines.files import Files, columns_in_folders
-from plume.errors import ColumnNotFound, EngineError, InputError
+from plume.engines.json_records import LONGEST_RECORD
+from plume.errors import ColumnNotFound, InputError
 from plume.plan.dialect import DUCKDB, constant, identifier
 from plume.plan.types import Kind
 
@@ -27,8 +28,6 @@ _TYPES = {
 }
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 2**20
-# What DuckDB calls the one column of a JSON file in which it finds no objects.
-_NO_OBJECTS = ["json"]
 
 Kinds = Mapping[str, Kind]
 """The columns that are wanted, and how to read them where a file does not say."""
@@ -44,7 +43,7 @@ def selecting(files: Files, kinds: Kinds, ask: Ask) -> str:
         case "CSV":
             return _selecting_csv(files, kinds)
         case _:
-            return _selecting_json(files, kinds, ask)
+            return _selecting_json(files, kinds)
 
 
 def refuse_ambiguous(names: Iterable[str], wanted: Iterable[str]) -> None:
@@ -93,9 +92,9 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     delimiter, *names = headers.pop()
     _refuse_wrong_header(names, files, kinds)
     return (
-        f"SELECT {_casting(kinds, kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(_told_apart(names))}, header=true, "
+        f"SELECT {_casting(kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(_told_apart(names))}, header=true, "
         f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, "
-        "parallel=false)"
+        f"parallel=false, max_line_size={LONGEST_RECORD})"
     )
 
 
@@ -139,24 +138,13 @@ def _told_apart(names: Sequence[str]) -> list[str]:
     return columns
 
 
-def _selecting_json(files: Files, kinds: Kinds, ask: Ask) -> str:
-    """Read JSON files; records that are none are dropped where each has its line, and only names that are wanted are looked for."""
-    lines = ", format='newline_delimited'" if files.format == "JSON lines" else ""
-    found = _NO_OBJECTS
-    with suppress(EngineError):
-        found = [name for name, *_ in ask(f"DESCRIBE {_reading_json(files, f'{lines}, maximum_depth=1')}")]
-    columns = list(kinds) if found == _NO_OBJECTS else [name for name in kinds if name in found]
-    if not columns:
-        raise ColumnNotFound(f"no column {next(iter(kinds))!r} in {files.names}; its records must name the columns.")
-    table = _reading_json(files, f"{lines}, columns={_texts(columns)}")
-    if found == _NO_OBJECTS:
-        # A record that is nested deeply can be read, but not described; a file that is none, or is cut off, can be neither.
-        ask(f"SELECT count(COLUMNS(*)) FROM ({table})")
-    return f"SELECT {_casting(columns, kinds)}\nFROM ({table})"
+def _selecting_json(files: Files, kinds: Kinds) -> str:
+    """Read JSON files with a record in each line; a line that is none is NULL.
 
-
-def _reading_json(files: Files, options: str) -> str:
-    return f"SELECT * FROM read_json([{_listed(files)}]{options}, ignore_errors=true)"
+    No column is looked for: whether there is one would depend on the records.
+    """
+    table = f"read_json([{_listed(files)}], format='newline_delimited', columns={_texts(kinds)}, ignore_errors=true)"
+    return f"SELECT {_casting(kinds)}\nFROM {table}"
 
 
 def _listed(files: Files) -> str:
@@ -167,7 +155,7 @@ def _texts(columns: Iterable[str]) -> str:
     return "{" + ", ".join(f"{constant(name, DUCKDB)}: 'VARCHAR'" for name in columns) + "}"
 
 
-def _casting(columns: Iterable[str], kinds: Kinds) -> str:
+def _casting(kinds: Kinds) -> str:
     """Print columns of text, each read as its kind; what does not fit is NULL, never an error."""
-    quoted = ((identifier(name, DUCKDB), _TYPES[kinds.get(name, Kind.TEXT)]) for name in columns)
+    quoted = ((identifier(name, DUCKDB), _TYPES[kind]) for name, kind in kinds.items())
     return ", ".join(f"TRY_CAST({name} AS {type_name}) AS {name}" for name, type_name in quoted)
