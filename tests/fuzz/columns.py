@@ -193,7 +193,12 @@ FIELDS = {
     "jsonl": [b"null", b"1e999", b"-0.0", b"9" * 400, b'"NaN"', b'"\\u0000"', b'"\\ud800"', b'"\xff"', b"{}", b"[1, [2]]", b"true", b'""',
               b'{"a": {"b": 1}}', b'"2026-02-30"', b'"infinity"', b"1.5", b'"9999999-01-01"', b"NaN", b"", b'"a'],
 }  # fmt: skip
-ORDINARY_FIELDS = {"csv": [b"1", b"2", b"3"], "jsonl": [b"1", b"2", b"3"]}
+# In an array every record must be JSON, as far as quotes and brackets go.
+FIELDS["json"] = [field for field in FIELDS["jsonl"] if field not in (b"", b'"a')] + [
+    b'"]}{[,\\\\"',
+    b'"' + b"x" * 5000 + b'"',
+]
+ORDINARY_FIELDS = (b"1", b"2", b"3")
 MOMENTS = (datetime(2020, 1, 1), datetime(9999, 12, 31), datetime(1, 1, 1), datetime(2300, 1, 1))  # noqa: DTZ001 - of no zone
 DAYS = (date(2020, 1, 1), date(9999, 12, 31), date(1, 1, 1))
 NOON = time(12)
