@@ -64,12 +64,12 @@ def check(rng: random.Random, engine: Engine = ENGINE) -> str | None:
 def _wrong(case: Case) -> str | None:
     try:
         ends = [_FILE.sub("", outcome(lambda data=data: case.run(data()))) for data in (case.without, case.with_her)]
+        if ends[0] != ends[1]:
+            return f"{case.told}: without her {ends[0]!r}, with her {ends[1]!r}"
+        if ends[0] == RELEASED and case.rows and case.rows(case.without()) != case.rows(case.with_her()):
+            return f"{case.told}: the rows of others differ"
     except Exception as error:  # noqa: BLE001 - Plume's own errors are outcomes; all others are flaws
         return f"{case.told}: {type(error).__name__}"
-    if ends[0] != ends[1]:
-        return f"{case.told}: without her {ends[0]!r}, with her {ends[1]!r}"
-    if ends[0] == RELEASED and case.rows and case.rows(case.without()) != case.rows(case.with_her()):
-        return f"{case.told}: the rows of others differ"
     return None
 
 
