@@ -15,7 +15,8 @@ from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysEr
 from plume.explanation import Explanation, explain_plan
 from plume.ledger.entry import Kind
 from plume.ledger.ledger import Dataset, Ledger
-from plume.ledger.publishing import ChargedDraw, charge_for, publish, released, request_of
+from plume.ledger.publishing import ChargedDraw, charge_for, publish, released
+from plume.ledger.request import Request
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.calibrated import CalibratedQuery
 from plume.pipelines.chosen import choose, public_tables
@@ -64,8 +65,8 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     _refuse_wrong_arguments(query, engine)
     explanation = explain(query, pipeline=pipeline)
     named = release_id if release_id is not None else salt(SystemEntropy())
-    relation = data.select if isinstance(data, Relation) else None
-    with charged.claimed(named, request_of(explanation, charged.name, relation)) as claim:
+    request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
+    with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
         if claim.state == Kind.RELEASED:
             return released(claim, explanation)
         draw = ChargedDraw(SystemEntropy(), claim, charge_for(explanation), on_step)

@@ -64,6 +64,8 @@ class Relation:
     """The columns of private tables that say whose a row is: table and column."""
     meetings: tuple[Meeting, ...] = ()
     """Where columns of two parts of it are compared as they are, or become one column."""
+    statement: tuple[str, ...] = ()
+    """The statement that asked for it, in its words, and what its tables are; a ledger knows it by this."""
 
 
 class Session(Protocol):

@@ -7,7 +7,7 @@
 Whatever was reserved stays spent, since a refund would tell that a run failed, and why may depend on the data.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -97,12 +97,18 @@ def claim_of(path: Path, shelf: Shelf, reservation: Entry) -> Claim:
     return Claim(path, shelf, reservation.dataset, str(reservation.release_id), reservation.content["request"])
 
 
+Earlier = Callable[[str, Claim], bool]
+"""Returns whether what an earlier version wrote as the request of a release is the request of this claim."""
+
+
 @contextmanager
-def claimed(path: Path, shelf: Shelf, dataset: str, release_id: str, request: str) -> Iterator[Claim]:
+def claimed(
+    path: Path, shelf: Shelf, dataset: str, release_id: str, request: str, *, earlier: Earlier | None = None
+) -> Iterator[Claim]:
     """Claim a release for this process, and recover it if a crash left it behind."""
     with shelf.lock(release_id):
         claim = Claim(path, shelf, dataset, release_id, request)
-        _refuse_another_question(entries_of(path, release_id), claim)
+        _refuse_another_question(entries_of(path, release_id), claim, earlier)
         if claim.recover() in (Kind.LOST, Kind.ABANDONED):
             raise LedgerError(
                 f"release {release_id!r} is {claim.state}: its budget is spent and nothing of it was or will be shown; "
@@ -111,10 +117,15 @@ def claimed(path: Path, shelf: Shelf, dataset: str, release_id: str, request: st
         yield claim
 
 
-def _refuse_another_question(entries: tuple[Entry, ...], claim: Claim) -> None:
-    if entries and (entries[0].dataset, entries[0].content["request"]) != (claim.dataset, claim.request):
+def _refuse_another_question(entries: tuple[Entry, ...], claim: Claim, earlier: Earlier | None) -> None:
+    if not entries:
+        return
+    written = entries[0].content["request"]
+    known = written == claim.request or (earlier is not None and earlier(written, claim))
+    if entries[0].dataset != claim.dataset or not known:
         raise LedgerError(
-            f"release_id {claim.release_id!r} was used for another query, dataset or version of Plume; choose another one."
+            f"release_id {claim.release_id!r} was used for another query or dataset, or by a version of Plume that cannot be compared; "
+            "choose another one."
         )
 
 

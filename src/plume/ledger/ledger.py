@@ -10,7 +10,7 @@ from typing import Any, Self
 from plume.errors import BudgetError, LedgerError
 from plume.ledger import verification
 from plume.ledger.charge import DELTAS, EPSILONS, limit_of
-from plume.ledger.claim import Claim, account, claim_of, claimed
+from plume.ledger.claim import Claim, Earlier, account, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.shelf import Shelf
@@ -144,10 +144,12 @@ class Dataset:
         limit, charges = account(self.ledger.history(), self.name)
         return max(limit.epsilon - least_total(charges, limit).epsilon, 0) / EPSILONS
 
-    def claimed(self, release_id: str, request: str) -> AbstractContextManager[Claim]:
+    def claimed(
+        self, release_id: str, request: str, *, earlier: Earlier | None = None
+    ) -> AbstractContextManager[Claim]:
         """Claim a release for this process."""
         check_release_id(release_id)
-        return claimed(self.ledger.path, self.ledger.shelf, self.name, release_id, request)
+        return claimed(self.ledger.path, self.ledger.shelf, self.name, release_id, request, earlier=earlier)
 
 
 def check_release_id(release_id: Any) -> None:

@@ -1,12 +1,10 @@
 """Where a run and a ledger meet: charged when the first step starts, marked when the first noise is drawn, seen when all is written."""
 
-import hashlib
 import io
 import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +13,12 @@ from numpy.typing import NDArray
 
 from plume.errors import OutputError
 from plume.explanation import Explanation, decide
-from plume.far_dates import python_rows
 from plume.ledger.charge import Charge, charge_of
 from plume.ledger.claim import Claim
 from plume.ledger.entry import Entry
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
 from plume.release import RECORD, Receipt, Release
-from plume.version import __version__
 
 OnStep = Callable[[str], None]
 
@@ -95,29 +91,3 @@ def _bytes(release: Release) -> bytes:
 def charge_for(explanation: Explanation) -> Charge:
     """Price what an explanation says will be drawn."""
     return charge_of(costs(explanation.plan), explanation.spent, explanation.asked.query.budget)
-
-
-def request_of(explanation: Explanation, dataset: str, relation: str | None = None) -> str:
-    """Hash all that decides what is asked: the query and its noise, the plan, the dataset, what SQL makes of it, and the version."""
-    query = explanation.asked.query
-    asked = {
-        "plume": __version__,
-        "dataset": dataset,
-        "record": explanation.facts(),
-        "measures": [repr(measure) for measure in query.measures],
-        "plan": explanation.sql(),
-        "public_keys": _digest(query.public_keys),
-    } | ({} if relation is None else {"relation": relation})
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(public_keys: pa.Table | Path | None) -> str | None:
-    if public_keys is None:
-        return None
-    digest = hashlib.sha256()
-    if isinstance(public_keys, Path):
-        with suppress(OSError):  # what is not there, or not a file, is refused when it is read
-            digest.update(public_keys.read_bytes() if public_keys.is_file() else b"")
-    else:
-        digest.update(repr(python_rows(public_keys)).encode())
-    return digest.hexdigest()

@@ -23,7 +23,7 @@ from plume.running import explain, run
 from plume.statement.asking import Statement, read_statement
 from plume.statement.meetings import meetings_of
 from plume.statement.printing import print_relation
-from plume.statement.relations import Select, tables_of
+from plume.statement.relations import Given, Select, tables_of
 from plume.statement.tables import Tables
 from plume.statement.text import Text
 
@@ -148,7 +148,13 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
         select=printed,
         units=tuple(dict.fromkeys((table.name, column) for table, column in statement.units)),
         meetings=meetings,
+        statement=(statement.words, *sorted({_told(table) for table in tables_of(select)})),
     )
+
+
+def _told(table: Given) -> str:
+    kind = "public" if table.public else "private" if table.unit is None else f"private by {table.unit}"
+    return f"{table.written}: {kind}"
 
 
 def _fetch(listed: Select, statement: Statement, known: Tables, engine: Engine) -> pa.Table:

@@ -50,6 +50,7 @@ class Statement:
     """The condition on rows, if it is one that a query can have."""
     clause: int
     text: Text
+    words: str
 
     def query(self, public_keys: Any = None) -> Query:
         """Make the query."""
@@ -139,6 +140,7 @@ class _Asking:
             where=self._where(select),
             clause=self.parsed.clause,
             text=self.text,
+            words=self.parsed.words,
         )
 
     def _refuse_others(self, select: Tree) -> None:

@@ -47,6 +47,8 @@ class Parsed:
     options: Mapping[str, Option]
     clause: int
     """Where the clause stands."""
+    words: str
+    """The statement without comments, its words one space apart."""
 
 
 def read(text: str, dialect: str) -> Parsed:
@@ -64,7 +66,7 @@ def read(text: str, dialect: str) -> Parsed:
         raise source.refusal(
             tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
         )
-    return Parsed(source, select, options, tokens[begin].start)
+    return Parsed(source, select, options, tokens[begin].start, " ".join(map(_written, tokens)))
 
 
 @cache
@@ -126,6 +128,13 @@ def _word(token: Any) -> str:
     """Give the word that a token is; what is quoted is none."""
     quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
     return "" if quoted else str(token.text).upper()
+
+
+def _written(token: Any) -> str:
+    """Write a token so that no other one is written like it."""
+    quote = {TokenType.STRING: "'", TokenType.IDENTIFIER: '"'}.get(token.token_type, "")
+    text = str(token.text)
+    return f"{quote}{text.replace(quote, quote * 2)}{quote}" if quote else text
 
 
 def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Option]:

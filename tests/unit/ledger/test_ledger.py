@@ -88,7 +88,7 @@ def test_other_public_keys_are_another_question(ledger: plume.Ledger) -> None:
 def test_the_same_id_for_another_dataset_is_refused(ledger: plume.Ledger) -> None:
     ledger.add_dataset("others", plume.Budget(1, 1e-5))
     plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
-    with pytest.raises(LedgerError, match="was used for another query, dataset"):
+    with pytest.raises(LedgerError, match="was used for another query or dataset"):
         plume.run(query(), ROWS, ledger=ledger, dataset="others", release_id="first")
 
 

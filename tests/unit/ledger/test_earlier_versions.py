@@ -1,0 +1,202 @@
+"""A ledger outlives versions: what 0.1.0 wrote is read, charged and answered as then, and a question keeps its hash.
+
+`written_by_0_1_0/` is a ledger of version 0.1.0 with five releases and one that was reserved and then killed, about made-up visits.
+"""
+
+import shutil
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import plume
+from plume.errors import LedgerError
+from plume.ledger.entry import Kind
+from plume.ledger.request import Request
+
+ROWS = pa.table(
+    {"u": [str(n) for n in range(3000)], "k": ["x", "y", "z"] * 1000, "v": [float(n % 60) for n in range(3000)]}
+)
+BUDGET = plume.Budget(1, 1e-6)
+HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u) "
+
+
+def plain(**changes: Any) -> plume.Query:
+    settings = {
+        "user": "u",
+        "keys": "k",
+        "measures": [plume.count(2, where="v > 3"), plume.users(), plume.mean("v", 0, 60)],
+        "max_keys_per_user": 2,
+        "budget": BUDGET,
+        "where": "v < 59",
+    }
+    return plume.Query(**(settings | changes))
+
+
+QUERIES = {
+    "plain": plain(),
+    "public": plain(measures=[plume.users()], max_keys_per_user=1, where=None, public_keys=["x", "q"]),
+    "chosen": plain(measures=[plume.sum("v", 0, "auto")], max_keys_per_user="auto", where=None),
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> plume.Ledger:
+    shutil.copytree(Path(__file__).parent / "written_by_0_1_0", tmp_path / "copy")
+    return plume.Ledger(tmp_path / "copy" / "visits.ledger")
+
+
+def test_a_ledger_of_0_1_0_is_whole_and_is_charged_on(ledger: plume.Ledger) -> None:
+    ledger.verify()
+    before = ledger.dataset("visits").spent.epsilon
+    plume.run(plain(), ROWS, ledger=ledger.dataset("visits"), release_id="new")
+    assert ledger.dataset("visits").spent.epsilon > before
+    ledger.verify()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_release_of_0_1_0_is_given_again(ledger: plume.Ledger, name: str) -> None:
+    content = ledger.shelf.released(name).read_bytes()
+    entries = len(ledger.history())
+    release = plume.run(QUERIES[name], ROWS, ledger=ledger.dataset("visits"), release_id=name)
+    assert release.receipt is not None
+    assert release.receipt.release_id == name
+    assert ledger.shelf.released(name).read_bytes() == content
+    assert len(ledger.history()) == entries
+
+
+@pytest.mark.parametrize("name", ["plain", "chosen"])
+def test_it_is_given_again_when_plans_are_printed_otherwise(
+    ledger: plume.Ledger, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plume.Explanation, "sql", lambda *_: "otherwise")
+    entries = len(ledger.history())
+    assert len(plume.run(QUERIES[name], ROWS, ledger=ledger.dataset("visits"), release_id=name)) == 3
+    assert len(ledger.history()) == entries
+
+
+STATEMENTS = {
+    "statement": f"{HEAD} k, COUNT(DISTINCT u) AS n FROM visits GROUP BY k",
+    "computed": f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits GROUP BY 1",
+}
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_of_0_1_0_is_given_again(ledger: plume.Ledger, name: str) -> None:
+    spent = ledger.dataset("visits").spent
+    release = plume.sql(STATEMENTS[name], tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id=name)
+    assert release.rows.column_names == ["k", "n"]
+    assert ledger.dataset("visits").spent == spent
+
+
+def test_a_statement_that_computes_cannot_be_compared_if_it_is_printed_otherwise(
+    ledger: plume.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plume.Explanation, "sql", lambda *_: "otherwise")
+    text = STATEMENTS["computed"]
+    with pytest.raises(LedgerError, match="or by a version of Plume that cannot be compared; choose another one"):
+        plume.sql(text, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="computed")
+
+
+def test_what_0_1_0_reserved_is_released_at_its_price(ledger: plume.Ledger) -> None:
+    spent = ledger.dataset("visits").spent
+    plume.run(plain(), ROWS, ledger=ledger.dataset("visits"), release_id="reserved")
+    assert ledger.dataset("visits").spent == spent
+    assert ledger.history()[-1].kind == Kind.RELEASED
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "budget": {"budget": plume.Budget(1.01, 1e-6)},
+    "delta": {"budget": plume.Budget(1, 1.1e-6)},
+    "limit": {"max_keys_per_user": 3},
+    "measure": {"measures": [plume.count(3, where="v > 3"), plume.users(), plume.mean("v", 0, 60)]},
+    "condition of a measure": {"measures": [plume.count(2, where="v > 4"), plume.users(), plume.mean("v", 0, 60)]},
+    "where": {"where": "v < 58"},
+    "keys": {"keys": ["k", "w"]},
+    "min_users": {"min_users": 5},
+    "noise": {"noise": "laplace"},
+    "selection": {"selection": "laplace_threshold"},
+    "shares": {"shares": {"users": 2}},
+    "composition": {"composition": "basic"},
+    "public keys": {"public_keys": ["x"]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("printed", ["as then", "otherwise"])
+def test_another_question_under_an_id_of_0_1_0_is_refused(
+    ledger: plume.Ledger, other: str, printed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if printed == "otherwise":
+        monkeypatch.setattr(plume.Explanation, "sql", lambda *_: "otherwise")
+    with pytest.raises(LedgerError, match="release_id 'plain' was used for another query"):
+        plume.run(plain(**OTHERS[other]), ROWS, ledger=ledger.dataset("visits"), release_id="plain")
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_question_has_another_hash(other: str) -> None:
+    assert digest(plain(**OTHERS[other])) != digest(plain())
+
+
+def digest(query: plume.Query) -> str:
+    return Request(plume.explain(query), "visits").digest
+
+
+EVERY_MEASURE = [
+    plume.count(2, where="v > 3"),
+    plume.count("auto", column="v", name="c"),
+    plume.users(),
+    plume.sum("v", 0, 10.5),
+    plume.mean("day", date(2020, 1, 1), date(2026, 1, 1)),
+    plume.variance("v", -1, 1),
+    plume.stddev("v", 0, 60, max_per_key=2),
+    plume.quantiles("v", [0.5, 0.9], 0, 60),
+    plume.minimum("v", 0, 60, name="least"),
+    plume.maximum("v", 0, 60),
+    plume.histogram("v", [0, 10, 60]),
+    plume.vector_sum(["v", "w"], norm=3),
+]
+
+
+def test_the_form_of_a_question_never_changes() -> None:
+    """These hashes are in people's ledgers. If this fails, what is hashed must become a form of its own, beside the old one."""
+    everything = plain(
+        keys=["k", "w"],
+        measures=EVERY_MEASURE,
+        min_users=3,
+        shares={"selection": 2, "users": 0.5},
+        noise="gaussian",
+        selection="weighted_gaussian",
+        public_keys=None,
+    )
+    assert [digest(query) for query in (*QUERIES.values(), everything)] == DIGESTS
+
+
+def test_spaces_and_comments_of_a_statement_are_not_asked(tmp_path: Path) -> None:
+    ledger = plume.Ledger.create(tmp_path / "l")
+    ledger.add_dataset("visits", plume.Budget(10, 1e-3))
+    for text in (
+        f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits WHERE v <> 7 GROUP BY 1",
+        f"{HEAD} /* which page */ LOWER( k )   AS k,\nCOUNT(DISTINCT u) AS n FROM visits WHERE v <> 7 GROUP BY 1 -- or so",
+    ):
+        plume.sql(text, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="one")
+    assert [entry.kind for entry in ledger.history()].count(Kind.RESERVED) == 1
+    for text, tables in (
+        (f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits WHERE v <> 8 GROUP BY 1", {"visits": ROWS}),
+        (
+            f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits WHERE v <> 7 GROUP BY 1",
+            {"visits": plume.private(ROWS, unit="u")},
+        ),
+    ):
+        with pytest.raises(LedgerError, match="was used for another query"):
+            plume.sql(text, tables=tables, ledger=ledger.dataset("visits"), release_id="one")
+
+
+DIGESTS = [
+    "1:bbb2f3664a3339c8e70a9464fb3a84110ab8a92ff5a30e0a7169a5b21f6b3a42",
+    "1:3ffa67f065aea825651b0ea6eddd94aaa95191b119761f1af46c5cbcc3cb4535",
+    "1:cf7358159f077eb4ca35e75e3795e0b887d9f9867bd0c48bfef1cdaa0d0fdc10",
+    "1:238b17099806a28aecd90420a20d2c12571a3337fde8db2429abbadcbe66c359",
+]
