@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -241,3 +242,46 @@ def test_what_is_no_json_is_no_key_of_that_type() -> None:
     """Keys leave DuckDB as text, and come back as their type."""
     rows = people(k=pa.array(["1", "no json", "1", "no json"], pa.json_()))
     assert answer(asking(), rows) == {"k": ["1"], "count": [2]}
+
+
+ONLY_DUCKDB = {
+    "interval": "INTERVAL 1 DAY",
+    "time with a zone": "'01:02:03+05'::TIMETZ",
+    "list of intervals": "[INTERVAL 1 DAY]",
+}
+
+
+def hostile_text(path: Path) -> None:
+    """Write a text that is not UTF-8 over one that is, of the same length, so that Arrow must read the file."""
+    content = path.read_bytes()
+    assert b"alice" in content
+    path.write_bytes(content.replace(b"alice", b"al\xffce"))
+
+
+@pytest.mark.parametrize("kind", ONLY_DUCKDB)
+@pytest.mark.parametrize("where", ["x IS NULL", "x IS NOT NULL"])
+def test_what_only_duckdb_reads_is_refused_whatever_lies_beside_it(tmp_path: Path, kind: str, where: str) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = f"SELECT unnest(['ann', 'bob', 'alice']) AS u, 'x' AS k, {ONLY_DUCKDB[kind]} AS x"
+    duckdb.sql(f"COPY ({rows}) TO '{path}' (FORMAT parquet, COMPRESSION uncompressed)")
+    query = asking(where=where)
+    before = outcome(lambda: plume.run(query, path))
+    assert before.startswith("ColumnTypeError: column 'x' is")
+    hostile_text(path)
+    assert outcome(lambda: plume.run(query, path)) == before
+
+
+@pytest.mark.parametrize("wide", [pa.decimal256(76, 0), pa.list_(pa.decimal256(40, 2))])
+def test_wide_decimals_in_a_parquet_file_are_refused_whatever_lies_beside_them(
+    tmp_path: Path, wide: pa.DataType
+) -> None:
+    """DuckDB reads them as doubles, and Arrow does not hand them over."""
+    value = [Decimal(7)] if pa.types.is_list(wide) else Decimal(7)
+    ends = []
+    for milliseconds in (0, 2**62):
+        moments = pa.array([milliseconds], pa.timestamp("ms", "UTC"))
+        rows = pa.table({"u": ["ann"], "k": ["x"], "x": pa.array([value], wide), "y": moments})
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        ends.append(outcome(lambda: plume.run(asking(where="x IS NOT NULL"), tmp_path / "rows.parquet")))
+    assert ends[0] == ends[1]
+    assert ends[0].startswith("ColumnTypeError: column 'x' has decimals of more than 38 digits")

@@ -24,7 +24,7 @@ from plume.engines.engine import DatabaseTable, Table
 from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.json_records import with_records_in_lines
-from plume.engines.parquet_values import read_by_arrow, select_reading
+from plume.engines.parquet_values import read_by_arrow, refuse_types_of_no_other_reader, select_reading
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
 from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, identifier
@@ -212,6 +212,7 @@ def _read(files: Files, call: Callable[[], _Result]) -> _Result:
 def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
     """Let Arrow read Parquet files that DuckDB fails on, because of a value in one of their rows."""
     types = {column: found for column, found in session.types(name).items() if column in kinds}
+    withheld(name, lambda: refuse_types_of_no_other_reader(session, files, types))
     select = select_reading(name, types)
     if select is None or _succeeds(lambda: session.ask(select)):
         return

@@ -13,7 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plume.engines.arrow_values import in_microseconds, sound
+from plume.engines.duckdb_types import is_handed_over
 from plume.engines.files import Files
+from plume.errors import ColumnTypeError
 from plume.plan.dialect import DUCKDB, constant, identifier
 
 # Types whose values DuckDB takes from a file bit by bit, whatever they are.
@@ -23,6 +25,7 @@ _COPIED = frozenset(
         *("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
     }
 )
+_MOST_DIGITS = 38
 # What writers call the folder of rows without a value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
@@ -38,6 +41,32 @@ class Reading(Protocol):
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer a statement about columns."""
+
+
+def refuse_types_of_no_other_reader(session: Reading, files: Files, types: Mapping[str, Any]) -> None:
+    """Refuse columns that only DuckDB could read: which of the two reads a file must make no difference."""
+    for name, found in types.items():
+        if found.id != "null" and not is_handed_over(found):
+            raise ColumnTypeError(f"column {name!r} is {found}, which only DuckDB can read; cast it in the file.")
+    listed = ", ".join(constant(str(path), DUCKDB) for path in files.paths)
+    if not session.ask(f"SELECT 1 FROM parquet_schema([{listed}]) WHERE precision > {_MOST_DIGITS} LIMIT 1"):
+        return
+    for path in files.paths:
+        schema = pq.read_schema(path)
+        for name in types:
+            if name in schema.names and _has_wide_decimal(schema.field(name).type):
+                raise ColumnTypeError(
+                    f"column {name!r} has decimals of more than {_MOST_DIGITS} digits, which DuckDB would read as floating-point numbers; "
+                    f"cast them in the file, to these or to decimals of {_MOST_DIGITS} digits."
+                )
+
+
+def _has_wide_decimal(found: pa.DataType) -> bool:
+    inside = (found.field(place).type for place in range(found.num_fields))
+    return pa.types.is_decimal256(found) or any(map(_has_wide_decimal, inside))
 
 
 def select_reading(source: str, types: Mapping[str, Any]) -> str | None:
