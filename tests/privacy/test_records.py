@@ -147,6 +147,81 @@ def test_a_hostile_record_leaves_all_others_as_they_are(tmp_path: Path, ending: 
     assert sorted(user for user in found if user in OTHERS) == OTHERS
 
 
+@pytest.mark.parametrize("hostile", [name for name in HOSTILE_RECORDS if name != "no object"])
+@pytest.mark.parametrize("place", [0, 5, 10])
+def test_a_hostile_record_among_records_one_after_the_other(tmp_path: Path, hostile: str, place: int) -> None:
+    lines = [json.dumps({"user": user, "key": "k"}) for user in OTHERS]
+    lines.insert(place, HOSTILE_RECORDS[hostile])
+    path = tmp_path / "rows.json"
+    path.write_bytes("\n".join(lines).encode("latin-1"))
+    found = users(path, threads=2)
+    assert len(found) == len(OTHERS) + 1
+    assert sorted(user for user in found if user in OTHERS) == OTHERS
+
+
+AROUND = {
+    "alone": "[{}]",
+    "first": "[ {},\n 1]",
+    "last": "[1,\n\t{}\n\n ]",
+    "spread": "  [1  ,  {}  ,  2]  ",
+    "in line": "1\n\n{}\n 2",
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize(("size", "times"), [(LONGEST, 1), (LONGEST + 1, 0)])
+def test_what_stands_around_a_json_record_does_not_decide_whether_it_is_read(
+    tmp_path: Path, around: str, size: int, times: int
+) -> None:
+    path = tmp_path / "rows.json"
+    path.write_text(AROUND[around].replace("{}", json_record(size)))
+    assert users(path, threads=2).count("big") == times
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+@pytest.mark.parametrize(("size", "times"), [(LONGEST, 1), (LONGEST + 1, 0)])
+def test_how_lines_end_does_not_decide_whether_a_record_is_read(
+    tmp_path: Path, end: str, size: int, times: int
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes((f'{{"user": "u"}}{end or chr(10)}{json_record(size)}{end}').encode())
+    assert users(path, threads=2).count("big") == times
+
+
+@pytest.mark.parametrize("size", [2**24 + 100, 2**25, 2**25 + 50])
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz", "json", "csv"])
+def test_the_last_record_is_read_whatever_the_size_of_a_file_that_does_not_end_its_line(
+    tmp_path: Path, ending: str, size: int
+) -> None:
+    """DuckDB loses it at such sizes, so that the rows of others would decide whether it counts."""
+    record, last = b'{"user": "u", "key": "k", "note": "%b"}' % (b"y" * 70), b'{"user": "last", "key": "k"}'
+    if ending == "csv":
+        record, last = b"u,k," + b"y" * 100, b"last,k,x"
+    between = b",\n" if ending == "json" else b"\n"
+    records = (size - len(last)) // len(record + between)
+    content = between.join([record] * records + [last])
+    content = b"user,key,note\n" + content if ending == "csv" else b"[%b]" % content if ending == "json" else content
+    path = tmp_path / f"rows.{ending}"
+    path.write_bytes(gzip.compress(content, 1) if ending.endswith("gz") else content)
+    found = users(path, threads=2)
+    assert (len(found), found.count("last")) == (records + 1, 1)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+@pytest.mark.parametrize("column", ["user", "key"])
+def test_folders_give_no_values_and_a_long_record_changes_none(tmp_path: Path, ending: str, column: str) -> None:
+    folder = tmp_path / f"{column}=H"
+    folder.mkdir()
+    record = csv_record if ending == "csv" else json_record
+    for size in (1000, LONGEST + 1):
+        path = write_with(folder / f"rows.{ending}", record(size))
+        kinds = {"user": Kind.TEXT, "key": Kind.TEXT}
+        with plume.DuckDB(threads=2).open({"rows": Table(str(path), kinds)}) as session:
+            rows = session.look_at("rows").to_pylist()
+        assert sorted(row["user"] for row in rows if row["user"] in OTHERS) == OTHERS
+        assert {row["key"] for row in rows if row["user"] in OTHERS} == {"k"}
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "json"])
 def test_one_record_does_not_decide_which_columns_there_are(tmp_path: Path, ending: str) -> None:
     """Only one user has a key, behind more records than a reader would look at."""

@@ -1,7 +1,7 @@
 """JSON files with one record in each line: what DuckDB reads record by record, so that none of them can end a run.
 
 DuckDB stops at the first value of an array that it cannot read, be it a lone surrogate that every JSON writer writes, and at every record
-that is larger than its buffer. A line that it cannot read is NULL instead.
+that is larger than its buffer. A line that it cannot read is NULL instead, as long as the line ends.
 """
 
 import mmap
@@ -21,7 +21,8 @@ LONGEST_RECORD = 2**24
 """A record of more bytes than this drops out, from CSV files as from JSON files."""
 _JSON = ("JSON", "JSON lines")
 _BLOCK = 2**20
-_NEWLINE, _RETURN, _SPACE = b"\n\r "
+_NEWLINE, _RETURN, _SPACE, _TAB = b"\n\r \t"
+_BEGINNINGS = tuple(bytes([code]) for code in b'[{"-0123456789tfn')
 _QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 _MARK = b"\xef\xbb\xbf"
 
@@ -30,41 +31,42 @@ Codes = Any
 
 
 def with_records_in_lines(files: Files, folder: Path) -> Files:
-    """Write JSON files in which some record has no line of its own, or a line that is too long, anew into a folder of ours."""
+    """Write JSON files anew, into a folder of ours, in which some record has no line of its own, one too long, or one without an end."""
     if files.format not in _JSON:
         return files
     paths = tuple(
-        path if files.format == "JSON lines" and not _has_long_line(path) else _rewritten(path, files, folder)
+        path if files.format == "JSON lines" and _is_in_lines(path) else _rewritten(path, files, folder)
         for path in files.paths
     )
     return replace(files, paths=paths, format="JSON lines")
 
 
-def _has_long_line(path: Path) -> bool:
+def _is_in_lines(path: Path) -> bool:
+    """Return whether no line is too long, and the last one ends: DuckDB loses a last one that does not at some sizes of a file."""
     if path.suffix.lower() in (".gz", ".zst"):
-        return _has_long_line_within(_blocks(path))
+        return _are_lines(_blocks(path))
     size, start = path.stat().st_size, 0
-    if size <= LONGEST_RECORD:
-        return False
+    if size == 0:
+        return True
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         while start + LONGEST_RECORD < size:
             # From the last end of a line that the longest record could have: all before it are shorter.
             end = content.rfind(b"\n", start, start + LONGEST_RECORD + 1)
             if end < 0:
-                return True
+                return False
             start = end + 1
-    return False
+        return content[size - 1] == _NEWLINE
 
 
-def _has_long_line_within(blocks: Iterator[bytes]) -> bool:
+def _are_lines(blocks: Iterator[bytes]) -> bool:
     length = 0
     for block in blocks:
         first, last = block.find(b"\n"), block.rfind(b"\n")
         length += len(block) if first < 0 else first
         if length > LONGEST_RECORD:
-            return True
+            return False
         length = length if first < 0 else len(block) - last - 1
-    return False
+    return length == 0
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -119,13 +121,15 @@ class _Lines:
         self._hold(block[ends[-1] + 1 :])
 
     def end(self) -> None:
-        """End the record that was begun."""
-        self.file.write(b"null\n" if self._length > LONGEST_RECORD else b"".join([*self._held, b"\n"]))
+        """End the record that was begun; of a line end of two characters the first is no part of it."""
+        record = b"".join(self._held).removesuffix(b"\r")
+        is_long = self._length > LONGEST_RECORD + 1 or len(record) > LONGEST_RECORD
+        self.file.write(b"null\n" if is_long else record + b"\n")
         self._held, self._length = [], 0
 
     def _hold(self, part: bytes) -> None:
         self._length += len(part)
-        self._held = [] if self._length > LONGEST_RECORD else [*self._held, part]
+        self._held = [] if self._length > LONGEST_RECORD + 1 else [*self._held, part]
 
 
 @dataclass
@@ -146,25 +150,28 @@ class _Values:
         return self._depth == 0 and not self._in_text and not self.is_broken
 
     def apart(self, block: bytes) -> tuple[bytes, Codes]:
-        """Give a block with an end of line behind each value, and nowhere else, and the places of these."""
+        """Give a block with an end of line behind each value, nothing else between values, and the places of these."""
         if self._in_array is None:
             block = block.lstrip()
             if not block:
                 return b"", ()
             self._in_array = block[:1] == b"["
-            self.is_broken = block[:1] not in (b"[", b"{")
+            self.is_broken = block[:1] not in _BEGINNINGS
         codes = np.frombuffer(block, np.uint8)
         outside = ~self._texts(codes)
         opens = outside & ((codes == ord("{")) | (codes == ord("[")))
         closes = outside & ((codes == ord("}")) | (codes == ord("]")))
         depth = np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int32) + self._depth
         self._depth, self.is_broken = int(depth[-1]), self.is_broken or bool(depth.min() < 0)
+        is_space = (codes == _SPACE) | (codes == _TAB) | (codes == _NEWLINE) | (codes == _RETURN)
         written = np.where((codes == _NEWLINE) | (codes == _RETURN), np.uint8(_SPACE), codes)
         closed = closes & (depth == 0)
         if self._in_array:
-            written[opens & (depth == 1)] = _SPACE
             written[closed | (outside & (codes == _COMMA) & (depth == 1))] = _NEWLINE
+            # What stands around a record must not count for its size.
+            written = written[~((is_space & outside & (depth <= 1)) | (opens & (depth == 1)))]
         else:
+            written[is_space & outside & (depth == 0)] = _NEWLINE
             written = np.insert(written, np.flatnonzero(closed) + 1, _NEWLINE)
         return written.tobytes(), np.flatnonzero(written == _NEWLINE)
 

@@ -94,7 +94,7 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     return (
         f"SELECT {_casting(kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(_told_apart(names))}, header=true, "
         f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, "
-        f"parallel=false, max_line_size={LONGEST_RECORD})"
+        f"parallel=false, max_line_size={LONGEST_RECORD}, hive_partitioning=false)"
     )
 
 
@@ -143,8 +143,10 @@ def _selecting_json(files: Files, kinds: Kinds) -> str:
 
     No column is looked for: whether there is one would depend on the records.
     """
-    table = f"read_json([{_listed(files)}], format='newline_delimited', columns={_texts(kinds)}, ignore_errors=true)"
-    return f"SELECT {_casting(kinds)}\nFROM {table}"
+    return (
+        f"SELECT {_casting(kinds)}\nFROM read_json([{_listed(files)}], columns={_texts(kinds)}, format='newline_delimited', "
+        "ignore_errors=true, hive_partitioning=false)"
+    )
 
 
 def _listed(files: Files) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from plume.engines.engine import Relation
+from plume.engines.files import find_files
 from plume.errors import PlumeBug
 from plume.explanation import Explanation, decide
 from plume.far_dates import python_rows
@@ -81,7 +82,7 @@ class Request:
             "epsilon": _plain(query.budget.epsilon),
             "delta": _plain(query.budget.delta),
             "where": query.where,
-            "public_keys": _digest(query.public_keys),
+            "public_keys": _digest_of_keys(query.public_keys),
             "min_users": query.min_users,
             "selection": query.selection,
             "noise": query.noise,
@@ -110,7 +111,7 @@ class Request:
                 "record": self.explanation.facts(),
                 "measures": [repr(measure) for measure in query.measures],
                 "plan": self.explanation.sql(),
-                "public_keys": _digest(query.public_keys),
+                "public_keys": _digest_of_0_1_0(query.public_keys),
             }
             | ({} if self.relation is None else {"relation": self.relation.select})
         )
@@ -171,12 +172,30 @@ def _record(released: bytes) -> dict[str, Any]:
     return record
 
 
-def _digest(public_keys: pa.Table | Path | None) -> str | None:
+def _digest_of_keys(public_keys: pa.Table | Path | None) -> str | None:
+    """Hash a list of keys: files by their formats and bytes, tables by their rows."""
+    if public_keys is None:
+        return None
+    if isinstance(public_keys, Path):
+        files = find_files(public_keys)
+        return _hash({"format": files.format, "files": [_hash_of_file(path) for path in files.paths]})
+    # A date that Python has none for is given as text.
+    dates = [pa.types.is_temporal(kind) for kind in public_keys.schema.types]
+    return _hash({"rows": repr(python_rows(public_keys)), "dates": dates})
+
+
+def _hash_of_file(path: Path) -> str | None:
+    with suppress(OSError), path.open("rb") as file:  # what cannot be read is refused when it is
+        return hashlib.file_digest(file, "sha256").hexdigest()
+    return None
+
+
+def _digest_of_0_1_0(public_keys: pa.Table | Path | None) -> str | None:
     if public_keys is None:
         return None
     digest = hashlib.sha256()
     if isinstance(public_keys, Path):
-        with suppress(OSError):  # what is not there, or not a file, is refused when it is read
+        with suppress(OSError):
             digest.update(public_keys.read_bytes() if public_keys.is_file() else b"")
     else:
         digest.update(repr(python_rows(public_keys)).encode())

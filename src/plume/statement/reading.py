@@ -3,7 +3,7 @@
 The dialect is the engine's own. The names of aggregates are taken out of it, so that they may have arguments no engine knows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -48,7 +48,7 @@ class Parsed:
     clause: int
     """Where the clause stands."""
     words: str
-    """The statement without comments, its words one space apart."""
+    """What the statement asks for, its words one space apart: without comments, settings, and how the result is sorted and cut."""
 
 
 def read(text: str, dialect: str) -> Parsed:
@@ -66,7 +66,7 @@ def read(text: str, dialect: str) -> Parsed:
         raise source.refusal(
             tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
         )
-    return Parsed(source, select, options, tokens[begin].start, " ".join(map(_written, tokens)))
+    return Parsed(source, select, options, tokens[begin].start, _words([*tokens[:begin], *_unsorted(tokens[end:])]))
 
 
 @cache
@@ -128,6 +128,21 @@ def _word(token: Any) -> str:
     """Give the word that a token is; what is quoted is none."""
     quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
     return "" if quoted else str(token.text).upper()
+
+
+def _words(tokens: Iterable[Any]) -> str:
+    return " ".join(map(_written, tokens))
+
+
+def _unsorted(tokens: Iterable[Any]) -> Iterator[Any]:
+    """Leave out ORDER BY, LIMIT and OFFSET of the private SELECT, which come last and only concern what was released."""
+    depth = 0
+    for token in tokens:
+        word = _word(token)
+        depth += {"(": 1, ")": -1}.get(word, 0)
+        if depth == 0 and word in ("ORDER BY", "LIMIT", "OFFSET"):
+            return
+        yield token
 
 
 def _written(token: Any) -> str:

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import plume
 from plume.errors import LedgerError
+from plume.far_dates import python_rows
 from plume.ledger.entry import Kind
 from plume.ledger.request import Request
 
@@ -194,9 +196,37 @@ def test_spaces_and_comments_of_a_statement_are_not_asked(tmp_path: Path) -> Non
             plume.sql(text, tables=tables, ledger=ledger.dataset("visits"), release_id="one")
 
 
+def test_how_a_result_is_sorted_and_cut_is_not_asked(tmp_path: Path) -> None:
+    ledger = plume.Ledger.create(tmp_path / "l")
+    ledger.add_dataset("visits", plume.Budget(10, 1e-3))
+    text = f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits GROUP BY 1"
+    for ending in ("", " ORDER BY n DESC", " ORDER BY k LIMIT 2", " LIMIT 1 OFFSET 1"):
+        plume.sql(text + ending, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="one")
+    assert [entry.kind for entry in ledger.history()].count(Kind.RESERVED) == 1
+
+
+def test_public_keys_are_told_apart_wherever_they_lie(tmp_path: Path) -> None:
+    """Folders, patterns, files of the same bytes that are read otherwise, and dates that look like text."""
+    for name, keys in (("one", ["x"]), ("other", ["y", "z"])):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"k": keys}), tmp_path / name / "keys.parquet")
+    (tmp_path / "keys.json").write_text('{"k":"a"}{"k":"b"}')
+    (tmp_path / "keys.jsonl").write_text('{"k":"a"}{"k":"b"}')
+    far = pa.array([3_000_000], pa.int32()).view(pa.date32())
+    lists: list[Any] = [
+        *(tmp_path / name for name in ("one", "other", "keys.json", "keys.jsonl")),
+        *(tmp_path / name / "*.parquet" for name in ("one", "other")),
+        pa.table({"k": far}),
+        pa.table({"k": [python_rows(pa.table({"k": far}))[0]["k"]]}),
+    ]
+    found = [digest(plain(public_keys=keys)) for keys in lists]
+    # A folder and a pattern that mean the same file are the same question.
+    assert len(set(found)) == len(found) - 2
+
+
 DIGESTS = [
     "1:bbb2f3664a3339c8e70a9464fb3a84110ab8a92ff5a30e0a7169a5b21f6b3a42",
-    "1:3ffa67f065aea825651b0ea6eddd94aaa95191b119761f1af46c5cbcc3cb4535",
+    "1:5796aa7d8d9edb692b6b9f8b2f47b3623ba63ae8fc93a347fa0e4dd010f04bd7",
     "1:cf7358159f077eb4ca35e75e3795e0b887d9f9867bd0c48bfef1cdaa0d0fdc10",
     "1:238b17099806a28aecd90420a20d2c12571a3337fde8db2429abbadcbe66c359",
 ]
