@@ -34,8 +34,8 @@ SPARK_FORMS = ("arrow", "stream", "frame")
 # What the two tables are called is not data.
 _FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
 _KINDS = tuple(dict.fromkeys(column.kind for column in COLUMNS))
-# Ids that are one as doubles.
-NEAR = 10**38
+# Ids that are one as doubles, and that no column has among its hostile values.
+NEAR = 10**38 + 7
 NEAR_IDS = tuple(
     Hostile(name, "integer", tuple(str(NEAR + n) for n in range(3)), (str(NEAR + 3),))
     for name in ("HUGEINT", "UHUGEINT")
