@@ -13,10 +13,12 @@ import time
 from collections.abc import Callable
 
 import plume
-from plume.pipelines import tight as tight_calibration
-from plume.pipelines.calibrated import calibrate, shares_of
-from plume.pipelines.pipeline import make_plan
-from plume.pipelines.tight import Tight
+from plume.calibration import tight_composition
+from plume.calibration.calibrated_query import calibrate
+from plume.calibration.required_parts import shares_by_part
+from plume.calibration.shares import shares_of
+from plume.calibration.tight_composition import Tight
+from plume.planning import make_plan
 from plume.privacy import gaussian, losses
 from plume.query import STRATEGIES
 
@@ -33,7 +35,7 @@ def ask(limit: int, measures: int, **settings: object) -> plume.Query:
 
 def forget() -> None:
     """Forget what was found for earlier queries, as a new process has."""
-    for module in (tight_calibration, gaussian, losses):
+    for module in (tight_composition, gaussian, losses):
         for found in vars(module).values():
             if hasattr(found, "cache_clear"):
                 found.cache_clear()
@@ -53,13 +55,13 @@ def seconds(work: Callable[[], object], repeat: int) -> float:
 def row(name: str, limit: int, measures: int, query: plume.Query, repeat: int) -> str:
     """One line of the table."""
     taken = seconds(lambda: calibrate(query), repeat)
-    asked, _ = make_plan(query)
+    calibrated = make_plan(query).calibrated
     near = ""
     if name != "default":
         strategy = None if query.public_keys is not None else query.selection
-        tight = Tight(query.budget, limit, shares_of(query), strategy, query.noise)
-        near = f"{tight.hoped_size() / tight.smallest_size():.4f}"
-    return f"| {name} | {asked.parts[0].noise.kind} | {limit} | {measures} | {1000 * taken:.0f} | {near} |"
+        tight = Tight(query.budget, limit, shares_by_part(query, shares_of(query)), strategy, query.noise)
+        near = f"{tight.estimated_size() / tight.smallest_size():.4f}"
+    return f"| {name} | {calibrated.parts[0].noise.kind} | {limit} | {measures} | {1000 * taken:.0f} | {near} |"
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ import plume
 
 COUNT, DISTINCT = "count(*)", "count(DISTINCT user)"
 PIPELINES = ("plume", "runtime_optimized", "naive")
-# The bars of the design, by number of users.
+# The bars that were set beforehand, by number of users.
 BARS = {10**6: {("plume", COUNT): 9}, 10**7: {("plume", COUNT): 12, ("plume", DISTINCT): 1.6}}
 
 

@@ -16,7 +16,7 @@ from speeds import Speed, compare, paper_data, time_in_turns
 import plume
 from plume.engines.spark_session import start_session
 
-# The bar of the design, by number of users.
+# The bar that was set beforehand, by number of users.
 BARS = {10**7: {("plume", COUNT): 10}}
 # What anybody would set for a batch job on one machine; all queries have it. Everything else is as Spark has it.
 SETTINGS = {

@@ -1,6 +1,9 @@
 """Engines for the tests that run on every one of them: `pytest --engines=duckdb`, `spark` or `spark-connect`.
 
 A process has one kind of Spark at most: where both are, the second silently is the first. So `make test` runs three processes.
+
+Each question costs Spark a second, so `make test` asks few: those of the tests that are marked `quick_on` a kind of Spark. All others are
+marked `engines` here, and run by `make test-engines`.
 """
 
 from collections.abc import Iterator
@@ -28,17 +31,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     name = config.getoption("--engines")
-    here = [item for item in items if _runs_on(name, set(getattr(item, "fixturenames", ())))]
-    config.hook.pytest_deselected(items=[item for item in items if item not in here])
-    items[:] = here
+    config.hook.pytest_deselected(items=[item for item in items if not _runs_on(name, item)])
+    items[:] = [item for item in items if _runs_on(name, item)]
     for item in items:
         if name != "duckdb" and item.get_closest_marker("large"):
             item.add_marker("slow")
+        if name != "duckdb" and name not in _named_by(item, "quick_on"):
+            item.add_marker("engines")
 
 
-def _runs_on(name: str, fixtures: set[str]) -> bool:
-    used = fixtures & ({"engine"} | OF_SPARK)
+def _runs_on(name: str, item: pytest.Item) -> bool:
+    if started := _named_by(item, "starts"):
+        return name in started
+    # An engine that is a test's parameter is not the fixture.
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    used = (set(getattr(item, "fixturenames", ())) - set(parameters)) & ({"engine"} | OF_SPARK)
     return used <= FIXTURES[name] and (bool(used) or name == "duckdb")
+
+
+def _named_by(item: pytest.Item, marker: str) -> set[str]:
+    """Give the kinds of Spark that the markers of a test name."""
+    return {name for found in item.iter_markers(marker) for name in found.args}
 
 
 @pytest.fixture(scope="session")

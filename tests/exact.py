@@ -8,15 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from entropy import ConstantEntropy
+from plume.choosing.open_numbers import example_numbers
+from plume.choosing.open_query import decide_all, public_tables
 from plume.engines.engine import Engine, Table
 from plume.engines.execute import draw, run_step
 from plume.noise.entropy import salt
-from plume.pipelines.chosen import public_tables
-from plume.pipelines.pipeline import make_plan
+from plume.pipelines.pipeline import PlannedQuery, checked
 from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
-from plume.plan.sql import print_plan
+from plume.plan.printing.plan_sql import print_plan
+from plume.planning import make_plan
 from plume.query import Query
 from plume.running import run_with
 from plume.schema import kinds_expected
@@ -27,6 +29,11 @@ SALT = salt(ENTROPY)
 
 def say_nothing(step: str) -> None:
     del step
+
+
+def plan_with(query: Query, chosen: Mapping[str, float], pipeline: str = "plume") -> PlannedQuery:
+    """Plan a query as if these numbers had been chosen, and examples for all others that it leaves open."""
+    return decide_all(make_plan(query, pipeline), example_numbers(query) | dict(chosen))
 
 
 def exact_release(query: Query, content: Any, *, engine: Engine, pipeline: str = "plume") -> pa.Table:
@@ -55,24 +62,26 @@ def exact_steps(
 
     `chosen` is what was left open; what would have decided it is then not run.
     """
-    asked, plan = make_plan(query, pipeline, chosen=chosen)
-    # The plan is printed whole, as a run prints it: which steps are kept depends on all that read them.
-    walked = replace(plan, knowing=()) if chosen else plan
+    planned = plan_with(query, chosen, pipeline) if chosen else make_plan(query, pipeline)
+    keys = planned.calibrated.keys
     found: dict[str, pa.Table] = {}
     with engine.open({INPUT: Table(content, kinds_expected(query))}) as session:
-        for listed, rows in public_tables(asked).items():
+        planned = checked(replace(planned, plan=session.rewrite(planned.plan)))
+        # The plan is printed whole, as a run prints it: which steps are kept depends on all that read them.
+        walked = planned.plan[-1:] if chosen else planned.plan
+        for listed, rows in public_tables(planned).items():
             session.write(listed, rows, types={})
-        printed = print_plan(plan, session.dialect, salt=SALT)
+        printed = print_plan(planned.plan, session.printer(SALT))
         for step in steps(walked):
             if step.name in prescribed:
                 types = session.schema("rows")
-                session.write(step.name, prescribed[step.name], types={key: types[key] for key in asked.keys})
+                session.write(step.name, prescribed[step.name], types={key: types[key] for key in keys})
             elif isinstance(step, Noise):
                 draw(step, session, ENTROPY)
             else:
                 run_step(step, session, printed)
             if step.name in names:
-                found[step.name] = session.fetch(step.name, order or asked.keys)
+                found[step.name] = session.fetch(step.name, order or keys)
             if len(found) == len(names):
                 return found
     raise AssertionError(f"no step {', '.join(set(names) - set(found))}")

@@ -5,19 +5,13 @@ Tables that are asked together have their own users and their own keys, so each 
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
-
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from functools import partial
 
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from strategies import KINDS, Asked, asked, tables
+from strategies import KINDS, Asked, Listed, random_cases
 
-SETTINGS = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 TOGETHER = {"DuckDB": 4, "Spark": 10}
-
-Listed = list[tuple[Any, ...]]
 
 
 def side_by_side(several: list[Listed]) -> Listed:
@@ -34,19 +28,35 @@ def on_random_tables(
 ) -> None:
     """Check a fact on so many random tables, with a random question to every few of them."""
     together = TOGETHER[type(engine).__name__]
+    for case, several in random_cases(math.ceil(number / together), kinds=kinds, together=together):
+        listed = side_by_side(several)
+        failure_of = partial(_failure_of, check, case)
+        if (failure := failure_of(listed)) is None:
+            continue
+        # Looking for the fewest rows that fail takes hundreds of questions, which is too much for Spark.
+        fewest = fewest_rows(listed, failure_of) if isinstance(engine, DuckDB) else listed
+        failure = failure_of(fewest) or failure
+        failure.add_note(f"{case.query}\non {len(fewest)} rows: {fewest}")
+        raise failure
 
-    # Looking for the smallest table that fails takes hundreds of questions.
-    phases = list(Phase) if isinstance(engine, DuckDB) else [Phase.generate]
-    # Hypothesis gives some up without a word, since so many tables at once can be too much data for it.
-    examples, asked_about = math.ceil(1.25 * number / together), 0
 
-    @settings(SETTINGS, max_examples=examples, phases=phases)
-    # Without the filter the first example of all is empty tables, of which nothing is to be learnt several at a time.
-    @given(case=asked(kinds), several=st.lists(tables, min_size=together, max_size=together).filter(any))
-    def look(case: Asked, several: list[Listed]) -> None:
-        nonlocal asked_about
-        asked_about += together
-        check(case, side_by_side(several))
+def _failure_of(check: Callable[[Asked, Listed], None], case: Asked, listed: Listed) -> Exception | None:
+    try:
+        check(case, listed)
+    except Exception as failure:  # noqa: BLE001 - whatever is wrong is shown, with the rows it is wrong for
+        return failure
+    return None
 
-    look()
-    assert asked_about >= number
+
+def fewest_rows(listed: Listed, failure_of: Callable[[Listed], Exception | None]) -> Listed:
+    """Leave rows out, halves first and single ones at last, for as long as the rest fails too."""
+    step = len(listed)
+    while step := step // 2:
+        start = 0
+        while start < len(listed):
+            fewer = listed[:start] + listed[start + step :]
+            if failure_of(fewer):
+                listed = fewer
+            else:
+                start += step
+    return listed

@@ -7,6 +7,7 @@ functions: each of them can raise on some row, and an error that depends on data
 import math
 from contextlib import suppress
 from datetime import date, datetime
+from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp, parse_one
@@ -25,6 +26,7 @@ from plume.plan.expressions import (
     Literal,
     Not,
 )
+from plume.redaction import redacting
 
 _COMPARATORS = {
     exp.EQ: Comparator.EQUAL,
@@ -57,17 +59,21 @@ def parse_condition(text: str) -> Expression:
     """
     if not isinstance(text, str):
         raise ConditionError(f"where is {text!r}; it must be text: {_ALLOWED}.")
-    tree: Any = None
-    condition: Expression | None = None
-    with suppress(Exception):  # sqlglot also fails with errors of Python's own on texts that are not SQL
+    return _parse(text)
+
+
+@lru_cache
+def _parse(text: str) -> Expression:
+    """Parse a text once: queries and measures are copied again and again, and a tree never changes."""
+    refusal = ConditionError(f"where = {_shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
+    with redacting(Exception, to=refusal):  # sqlglot also fails with errors of Python's own on texts that are not SQL
         text.encode()
-        tree = parse_one(text, dialect="duckdb", into=exp.Condition)
-    with suppress(RecursionError):
-        if tree is not None:
-            _refuse_unknown_parts(tree)
-            condition = _condition(tree)
-    if condition is None or _depth(condition) > _DEEPEST:
-        raise ConditionError(f"where = {_shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
+        tree: Any = parse_one(text, dialect="duckdb", into=exp.Condition)
+    with redacting(RecursionError, to=refusal):
+        _refuse_unknown_parts(tree)
+        condition = _condition(tree)
+    if _depth(condition) > _DEEPEST:
+        raise refusal
     return condition
 
 

@@ -42,11 +42,11 @@ class UsageError(PlumeError):
 
 
 class BudgetError(UsageError):
-    """An epsilon or delta that is no budget."""
+    """An epsilon or delta out of range."""
 
 
 class BoundError(UsageError):
-    """A limit on users' contributions that is no limit."""
+    """A limit on users' contributions that is out of range."""
 
 
 class RangeError(UsageError):

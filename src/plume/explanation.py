@@ -7,23 +7,25 @@ from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-from plume.errors import UsageError, printable
-from plume.mechanisms.open_bound import open_bounds, until_chosen
-from plume.pipelines.calibrated import CalibratedQuery
-from plume.pipelines.columns import MeasureColumns
-from plume.pipelines.keys_per_user import OFFERS
-from plume.pipelines.pipeline import make_plan
-from plume.plan.analysis import costs, shuffles
-from plume.plan.dialect import DUCKDB, SPARK
+from plume.calibration.calibrated_query import CalibratedQuery
+from plume.calibration.columns import MeasureColumns
+from plume.choosing.keys_per_user import CANDIDATES
+from plume.choosing.open_numbers import example_numbers
+from plume.choosing.open_query import OpenQuery, decide_all
+from plume.errors import printable
+from plume.limit import describe_limit
+from plume.mechanisms.open_bound import open_bounds
+from plume.pipelines.pipeline import PlannedQuery
+from plume.plan.analysis import costs, shuffles, steps
 from plume.plan.explain import explain_steps, print_steps
-from plume.plan.nodes import Noise
+from plume.plan.nodes import Clip, Noise
 from plume.plan.picture import draw
-from plume.privacy.calibration import LIMIT
-from plume.privacy.cost import Cost, Spent, adds_up, recompose, spend
+from plume.plan.printing.registry import printer_of
+from plume.privacy.cost import Cost, EpsilonCost, Spent, adds_up, recompose, spend
+from plume.query import LIMIT, Query
 
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
-_DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
 
 
 @dataclass(frozen=True)
@@ -44,9 +46,27 @@ class MeasureNoise:
 class Explanation:
     """The plan of a query, its shuffles, its noise and what it spends; `print` it."""
 
-    asked: CalibratedQuery
-    plan: Noise
-    pipeline: str
+    planned: PlannedQuery
+
+    @property
+    def query(self) -> Query:
+        """The query as it was asked."""
+        return self.planned.query
+
+    @property
+    def asked(self) -> CalibratedQuery:
+        """The query with its noise, and with numbers where it leaves them open: those that were chosen, and examples before."""
+        return self.planned.calibrated
+
+    @property
+    def plan(self) -> tuple[Noise, ...]:
+        """The stages that answer it, each a tree that ends in one noiser."""
+        return self.planned.plan
+
+    @property
+    def pipeline(self) -> str:
+        """Which pipeline planned it."""
+        return self.planned.pipeline
 
     @property
     def shuffles(self) -> int:
@@ -56,12 +76,12 @@ class Explanation:
     @property
     def spent(self) -> Spent:
         """What a release spends, all parts together."""
-        return spend(costs(self.plan), self.asked.query.budget)
+        return spend(costs(self.plan), self.query.budget)
 
     @property
     def recomputed(self) -> Spent:
         """The same as dp-accounting finds it, from the noise alone: the epsilon at the budget's delta. Its import takes a second."""
-        return recompose(costs(self.plan), self.asked.query.budget)
+        return recompose(costs(self.plan), self.query.budget)
 
     @property
     def noise(self) -> tuple[MeasureNoise, ...]:
@@ -71,23 +91,21 @@ class Explanation:
     @property
     def chosen(self) -> dict[str, float]:
         """What was chosen within the budget, once it was; nothing, if nothing was left open."""
-        return dict(self.asked.chosen)
+        return dict(self.planned.chosen)
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be chosen; until then noise and steps are told for stand-ins."""
-        return bool(self.asked.undecided)
+        """Whether something is still to be chosen; until then noise and steps are those of examples."""
+        return bool(_still_open(self))
 
     @property
     def selection(self) -> tuple[dict[str, str | float | int], ...]:
-        """How keys are chosen, round by round; no round if they are public."""
+        """How keys are selected, round by round; no round if they are public."""
         return tuple(strategy.facts() for strategy in self.asked.rounds)
 
     def sql(self, dialect: str = "duckdb") -> str:
         """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""
-        if dialect not in _DIALECTS:
-            raise UsageError(f"dialect is {dialect!r}; it must be one of {', '.join(_DIALECTS)}.")
-        return print_steps(self.plan, _DIALECTS[dialect])
+        return print_steps(self.plan, printer_of(dialect))
 
     def record(self) -> dict[str, Any]:
         """Give the same facts as plain values, to be kept as JSON."""
@@ -95,12 +113,12 @@ class Explanation:
 
     def facts(self) -> dict[str, Any]:
         """Give what is known without dp-accounting as plain values."""
-        query = self.asked.query
+        query = self.query
         return {
             "query": {
                 "user": query.user,
                 "keys": list(query.keys),
-                "measures": [_plain(measure.mechanism) for measure in self.asked.measures],
+                "measures": list(_measures(self)),
                 "max_keys_per_user": query.max_keys_per_user,
                 "where": query.where,
                 "min_users": query.min_users,
@@ -120,9 +138,8 @@ class Explanation:
         } | ({"chosen": self.chosen} if self.chosen else {})
 
     def __str__(self) -> str:
-        open_limit = any(choice.what == LIMIT for choice in self.asked.undecided)
-        said = [f"if {LIMIT} = {self.asked.max_keys_per_user} is chosen:"] if open_limit else []
-        sections = self._sections() | {"steps": [*said, *explain_steps(self.plan).splitlines()]}
+        steps = [*_assumption(self), *explain_steps(self.plan).splitlines()]
+        sections = self._sections() | {"steps": steps}
         return "\n".join([self._head, *(_section(title, lines) for title, lines in sections.items())])
 
     def _repr_html_(self) -> str:
@@ -149,21 +166,37 @@ class Explanation:
         return str(self)
 
 
-def explain_plan(asked: CalibratedQuery, plan: Noise, pipeline: str) -> Explanation:
-    """Explain a plan that was made of a query."""
-    return Explanation(asked, plan, pipeline)
-
-
 def decide(explanation: Explanation, chosen: Mapping[str, float]) -> Explanation:
     """Explain the same query with what was chosen within the budget."""
-    pipeline = explanation.pipeline
-    return (
-        Explanation(*make_plan(explanation.asked.query, pipeline, chosen=chosen), pipeline) if chosen else explanation
-    )
+    return Explanation(decide_all(explanation.planned, chosen)) if chosen else explanation
 
 
-def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
-    parts = asked.parts_of(measure)
+def _still_open(explanation: Explanation) -> tuple[str, ...]:
+    planned = explanation.planned
+    return planned.open if isinstance(planned, OpenQuery) else ()
+
+
+def _assumption(explanation: Explanation) -> Iterator[str]:
+    """Say for which numbers the steps are told, where some are still to be chosen."""
+    examples, still_open = example_numbers(explanation.query), _still_open(explanation)
+    if still_open:
+        listed = ", ".join(f"{what} = {examples[what]:g}" for what in still_open)
+        yield f"if {listed} {'is' if len(still_open) == 1 else 'are'} chosen:"
+
+
+def _measures(explanation: Explanation) -> Iterator[dict[str, Any]]:
+    """Give the measures as they were asked for, each with what was chosen for it."""
+    chosen = {
+        number: {"chosen": explanation.chosen[what]}
+        for what, (number, _) in open_bounds(explanation.query.measures).items()
+        if what in explanation.chosen
+    }
+    for number, measure in enumerate(explanation.query.measures):
+        yield _plain(measure) | chosen.get(number, {})
+
+
+def _noise_of(calibrated: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
+    parts = calibrated.parts_of(measure)
     for part in parts:
         name = part.part.name if len(parts) > 1 else None
         yield MeasureNoise(measure.mechanism.name, name, part.noise.kind, part.standard_deviation)
@@ -171,50 +204,64 @@ def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[Measu
 
 def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
-    spent, user = explanation.spent, printable(explanation.asked.query.user)
+    spent, user = explanation.spent, printable(explanation.query.user)
     return (
         f"({at_most(spent.epsilon)}, {at_most(spent.delta)})-differential privacy for every {user}: "
         f"adding or removing all rows of one {user}"
     )
 
 
+def limit(explanation: Explanation) -> str:
+    """Say how many keys of each user count."""
+    asked, open_limit = explanation.asked, LIMIT in _still_open(explanation)
+    # Gaussian noise alone does not tell: runtime_optimized cuts users before it knows the selected keys.
+    clips = any(isinstance(step, Clip) for step in steps(explanation.plan))
+    clipped_from = "four times as many" if open_limit else asked.keys_before_clipping
+    return describe_limit(
+        LIMIT if open_limit else asked.max_keys_per_user,
+        asked.query.user,
+        clipped_from=clipped_from if clips else None,
+    )
+
+
 def _bounds(explanation: Explanation) -> Iterator[str]:
-    """Say what each user is held to, and who says so."""
-    asked, undecided = explanation.asked, {choice.what for choice in explanation.asked.undecided}
-    user, limit = asked.query.user, asked.max_keys_per_user
-    if LIMIT in undecided:
+    """Say what each user is held to, and how that was chosen."""
+    query, chosen, still_open = explanation.query, explanation.chosen, _still_open(explanation)
+    user, rounds = query.user, explanation.asked.rounds
+    yield limit(explanation)
+    if LIMIT in still_open:
+        selecting = f"; it is {explanation.asked.max_keys_per_user} when keys are selected" if rounds else ""
         yield (
-            f"each {user} counts in at most {LIMIT} keys, which is chosen once keys are selected, "
-            f"from {OFFERS[0]} to {OFFERS[-1]}, by a noised histogram of keys per {user}; {limit} when keys are selected"
+            f"{LIMIT} is chosen once keys are selected, from {CANDIDATES[0]} to {CANDIDATES[-1]}, "
+            f"by a noised histogram of keys per {user}{selecting}"
         )
-    else:
-        said = f"each {user} counts in at most {limit} keys"
-        yield f"{said}, as was chosen by a noised histogram" if LIMIT in asked.chosen else said
-    for what, (_, bound) in open_bounds(asked.query.measures).items():
-        if what in undecided:
+    elif LIMIT in chosen:
+        yield f"{LIMIT} is {explanation.asked.max_keys_per_user}, as was chosen by a noised histogram"
+    for what, (_, bound) in open_bounds(query.measures).items():
+        if what in still_open:
             yield (
-                f"{what} is chosen once keys are selected, from {bound.offers[0]:.3g} to {bound.offers[-1]:.3g}, "
+                f"{what} is chosen once keys are selected, from {bound.candidates[0]:.3g} to {bound.candidates[-1]:.3g}, "
                 f"by a noised histogram of what each {user} has per key"
             )
         else:
-            yield f"{what} is {asked.chosen[what]:.10g}, as was chosen by a noised histogram"
+            yield f"{what} is {chosen[what]:.10g}, as was chosen by a noised histogram"
 
 
 def _deviation(explanation: Explanation, noise: MeasureNoise) -> str:
     """Say how wide noise is, in proportion to what is still open."""
-    asked, undecided = explanation.asked, {choice.what for choice in explanation.asked.undecided}
+    query, still_open, examples = explanation.query, _still_open(explanation), example_numbers(explanation.query)
     deviation, factors = noise.standard_deviation, []
-    if LIMIT in undecided:
-        deviation, factors = deviation / math.sqrt(asked.max_keys_per_user), [f" times √{LIMIT}"]
-    for what, (number, bound) in open_bounds(asked.query.measures).items():
-        measured = asked.query.measures[number].name == noise.measure and noise.part in (None, bound.part)
-        if measured and what in undecided:
-            deviation, factors = deviation / until_chosen(None), [*factors, f" times {bound.name}"]
+    if LIMIT in still_open:
+        deviation, factors = deviation / math.sqrt(examples[LIMIT]), [f" times √{LIMIT}"]
+    for what, (number, bound) in open_bounds(query.measures).items():
+        measured = query.measures[number].name == noise.measure and noise.part in (None, bound.part)
+        if measured and what in still_open:
+            deviation, factors = deviation / examples[what], [*factors, f" times {bound.name}"]
     return f"{deviation:.4g}{''.join(factors)}"
 
 
 def choices(explanation: Explanation) -> list[str]:
-    """Say how keys are chosen, in a sentence for each round."""
+    """Say how keys are selected, in a sentence for each round."""
     return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
 
 
@@ -233,8 +280,12 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _recorded(cost: Cost) -> dict[str, str | float]:
-    counted = {"epsilon": float(cost.epsilon), "coordinates": cost.coordinates, "shape": cost.shape.value}
-    return {"part": cost.what} | ({"mu": cost.mu} if cost.mu else counted) | {"delta": cost.shown_alone}
+    priced: dict[str, str | float]
+    if isinstance(cost, EpsilonCost):
+        priced = {"epsilon": float(cost.epsilon), "coordinates": cost.coordinates, "shape": cost.shape.value}
+    else:
+        priced = {"mu": cost.mu}
+    return {"part": cost.what} | priced | {"delta": cost.shown_alone}
 
 
 def prices(explanation: Explanation) -> list[tuple[str, str]]:
@@ -244,10 +295,10 @@ def prices(explanation: Explanation) -> list[tuple[str, str]]:
 
 
 def _priced(cost: Cost, *, by_key: bool) -> str:
-    if cost.mu:
+    if not isinstance(cost, EpsilonCost):
         priced = f"mu {cost.mu:.4g}"
     elif by_key:
-        priced = f"epsilon {float(cost.epsilon / cost.coordinates):.4g} for each of {cost.coordinates} keys"
+        priced = f"epsilon {cost.each.epsilon:.4g} for each of {cost.coordinates} keys"
     else:
         priced = f"epsilon {float(cost.epsilon):.4g}"
     return priced + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
@@ -256,7 +307,7 @@ def _priced(cost: Cost, *, by_key: bool) -> str:
 def _choosing(facts: dict[str, str | float | int]) -> str:
     if "users_for_even_chance" in facts:
         even, certain = facts["users_for_even_chance"], facts["users_for_certainty"]
-        return f"{facts['strategy']}: a key is shown by an exact coin, even at {even} users, certain beyond {certain}"
+        return f"{facts['strategy']}: a key is shown by an exact coin, with a 50 % chance at {even} users, certain above {certain}"
     return (
         f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
         f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"

@@ -1,4 +1,4 @@
-"""Dates and moments that Python's own cannot hold, before the year 1 and after 9999: engines have them, and so may released rows.
+"""Dates and timestamps that Python's own cannot hold, before the year 1 and after 9999: engines have them, and so may released rows.
 
 Years are counted as ISO 8601 does: the year before 1 is 0.
 """
@@ -28,7 +28,7 @@ def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
 
 
 def far_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Make a column of dates or moments text if there is a far one among them; any other column stays as it is."""
+    """Make a column of dates or timestamps text if there is a far one among them; any other column stays as it is."""
     if not pa.types.is_date(column.type) and not pa.types.is_timestamp(column.type):
         return column
     values = python_values(column)
@@ -62,7 +62,7 @@ def _moment(scalar: pa.Scalar) -> Any:
 
 
 def _text(moment: np.datetime64) -> str:
-    """Write a moment as Python writes the near ones, with a year of at least four digits."""
+    """Write a timestamp as Python writes the near ones, with a year of at least four digits."""
     day, _, time = str(moment).partition("T")
     sign, digits = ("-", day[1:]) if day.startswith("-") else ("", day)
     year, _, rest = digits.partition("-")

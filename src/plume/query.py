@@ -1,8 +1,6 @@
 """What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
 
-import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -17,13 +15,22 @@ from plume.mechanisms.open_bound import AUTO, open_bounds
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
-from plume.privacy.calibration import LIMIT, SELECTION
+from plume.redaction import Redaction
 from plume.selection.public_keys import check_public_keys, table_of_keys
+
+SELECTION = "selection"
+"""What selecting keys is called among the shares, beside the names of the measures."""
+LIMIT = "max_keys_per_user"
+"""What choosing the limit is called there, where it is chosen."""
 
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
 
-# Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent (algorithms 1.4).
+# Beyond these the smallest share of a budget is nothing to a floating-point number.
+_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
+
+# Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent
+# (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
 WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
 GAUSSIAN_STRATEGIES = ("gaussian_threshold", *WEIGHTED)
@@ -47,13 +54,14 @@ class Query:
     """
 
     user: str
-    """The column that says whose a row is: the privacy unit."""
+    """The column that identifies the user (the privacy unit)."""
     keys: tuple[str, ...]
     """The columns to group by; one name or several."""
     measures: tuple[Mechanism, ...]
     """What to compute per key."""
     max_keys_per_user: int | str
-    """The paper's L: how many keys one user may contribute to; "auto" chooses it within the budget, after keys are selected."""
+    """The paper's L. The limit on keys per user: with Laplace noise, users above it are cut to it; with Gaussian noise, they count in
+    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget."""
     budget: Budget
     """The most the release may spend."""
     where: str | None = None
@@ -185,7 +193,7 @@ def _refuse_bad_name(what: str, name: Any) -> None:
 
 
 def _is_name(name: Any) -> bool:
-    """Tell text that every engine and file can hold as a name."""
+    """Return whether every engine and file can hold a text as a name."""
     return (
         isinstance(name, str) and name != "" and not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in name)
     )
@@ -223,7 +231,7 @@ def _refuse_bad_noise(query: Query) -> None:
     _refuse_bad_composition(query)
     if query.public_keys is None and query.budget.delta == 0:
         raise BudgetError(
-            "delta is 0; choosing keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
+            "delta is 0; selecting keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
         )
     if query.noise == "gaussian" and query.budget.delta == 0:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
@@ -254,24 +262,27 @@ def _refuse_bad_composition(query: Query) -> None:
 
 def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     """Bring weights into one form, and refuse those that belong to no part of the query."""
-    given: dict[str, Any] | None = None
-    with suppress(TypeError, ValueError):
-        given = dict(query.shares)
-    if given is None:
-        raise BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
+    with Redaction((TypeError, ValueError), lambda _: _no_mapping(query)):
+        given: dict[str, Any] = dict(query.shares)
     selection = (SELECTION,) if query.public_keys is None else ()
     parts = (*selection, *query.choices, *(measure.name for measure in query.measures))
     for name, weight in given.items():
         if parts.count(name) != 1:
             raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")
         if not _is_weight(weight):
-            raise BudgetError(f"the share of {name} is {shown(weight)}; it must be a number above 0, such as 2.")
+            raise BudgetError(
+                f"the share of {name} is {shown(weight)}; it must be a number above 0, such as 2, and neither tiny nor huge."
+            )
     return tuple((name, Fraction(weight)) for name, weight in given.items())
+
+
+def _no_mapping(query: Query) -> BudgetError:
+    return BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
 
 
 def _is_weight(weight: Any) -> bool:
     number = isinstance(weight, int | float | Fraction) and not isinstance(weight, bool)
-    return number and 0 < weight < math.inf
+    return number and _LEAST_WEIGHT <= weight <= _MOST_WEIGHT
 
 
 def _refuse_equal_names(query: Query) -> None:

@@ -1,9 +1,7 @@
 """What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,22 +9,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet
 
+from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.far_dates import TOO_FAR, far_as_text, python_values
-from plume.pipelines.calibrated import CalibratedPart
+from plume.far_dates import TOO_FAR
+from plume.output.csv_rows import write_csv
+from plume.output.files import write_text, write_whole
+from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
 from plume.version import __version__
 
-_SHOWN_ROWS = 10
-_WIDEST_CELL = 80
-# Spreadsheets run cells that begin so: some do behind spaces and what nobody sees, some take the wide and small forms of these signs, in
-# which they are written in East Asia.
-_SIGNS = r"=+\-@" "\uff1d\uff0b\uff0d\uff20" "\ufe66\ufe62\ufe63\ufe6b"
-_FORMULA = rf"^[\s\p{{Z}}\p{{C}}]*[{_SIGNS}]|^[\t\r]"
 RECORD = b"plume"
 """Where Parquet files keep the record."""
 
@@ -174,7 +168,7 @@ class Release:
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front.
         """
-        write_whole(Path(path), lambda file: pyarrow.csv.write_csv(harmless(self.rows), file))
+        write_csv(Path(path), self.rows)
 
     def report(self, path: str | Path) -> None:
         """Write a page to look at: values, guarantee, what was spent, the plan. It is one file that needs nothing else.
@@ -183,14 +177,13 @@ class Release:
         """
         from plume.report.page import make_page  # noqa: PLC0415 - slow to import, and an extra
 
-        page = make_page(self).encode()
-        write_whole(Path(path), lambda file: file.write(page))
+        write_text(Path(path), make_page(self))
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: the first rows, the guarantee and the noise."""
         from plume.report.page import make_summary  # noqa: PLC0415 - for notebooks only
 
-        return make_summary(self, limit=_SHOWN_ROWS)
+        return make_summary(self, limit=SHOWN_ROWS)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
@@ -199,13 +192,17 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in self.noise)
-        chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in self.chosen.items())
-        remarks = (self.guarantee, *chosen, f"noise (standard deviation): {noise}")
-        return "\n".join([show(self.rows), *map(printable, remarks)])
+        return "\n".join([show(self.rows), *map(printable, summarize(self))])
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def summarize(release: Release) -> list[str]:
+    """Say in a few lines what is guaranteed, what was chosen, and how wide noise is."""
+    noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in release.noise)
+    chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
+    return [release.guarantee, *chosen, f"noise (standard deviation): {noise}"]
 
 
 def refuse_intervals(level: float, columns: Sequence[str]) -> None:
@@ -220,67 +217,3 @@ def refuse_intervals(level: float, columns: Sequence[str]) -> None:
 def _refuse_bad_level(level: float) -> None:
     if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
         raise UsageError(f"level is {shown(level)}; it must be above 0 and below 1, such as 0.95.")
-
-
-def show(rows: pa.Table, limit: int = _SHOWN_ROWS) -> str:
-    """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
-    first = rows.slice(0, limit)
-    cells = [[_cell(value) for value in python_values(first.column(name))] for name in rows.column_names]
-    names = [_cell(name) for name in rows.column_names]
-    widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
-    lines = [
-        "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
-        for line in zip(*cells, strict=True)
-    ]
-    head = "  ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
-    more = [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no key passed"]
-    return "\n".join([head, *lines, *more])
-
-
-def _cell(value: Any) -> str:
-    text = printable(f"{value:.6g}" if isinstance(value, float) else str(value))
-    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 3]}..."
-
-
-def harmless(rows: pa.Table) -> pa.Table:
-    """Make rows fit for CSV: bytes and far dates become text, and text or names that are formulas to a spreadsheet get an apostrophe."""
-    columns = [_harmless_column(column) for column in rows.columns]
-    return pa.table(columns, names=_defused(pa.array(rows.column_names, pa.string())).to_pylist())
-
-
-def _harmless_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    column = far_as_text(column)
-    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-        return pa.chunked_array([pa.array([value.hex() for value in column.to_pylist()], pa.string())])
-    return _defused(column) if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else column
-
-
-def _defused(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    quoted = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, pa.scalar("", texts.type))
-    return pc.if_else(pc.match_substring_regex(texts, _FORMULA), quoted, texts)
-
-
-def write_whole(path: Path, write: Callable[[Any], None]) -> None:
-    """Write beside the target under another name, then rename, so that no reader ever sees half a file."""
-    failure = None
-    try:
-        _write_beside(path, write)
-    except pa.ArrowException:
-        failure = "this format cannot hold one of the columns."
-    except (OSError, ValueError):
-        failure = "is its folder there, writable, and is there room?"
-    if failure:
-        raise OutputError(f"{str(path)!r} could not be written; {failure}")
-
-
-def _write_beside(path: Path, write: Callable[[Any], None]) -> None:
-    """Write in a folder that is closed to others; the file itself is open to whom the umask of the process lets in."""
-    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
-        partial = Path(folder) / "partial"
-        with partial.open("xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)

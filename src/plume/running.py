@@ -1,37 +1,44 @@
 """A query becomes a plan, an engine executes it, a release comes back."""
 
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
 
+from plume.calibration.calibrated_query import CalibratedQuery
+from plume.choosing.histogram import BUCKET
+from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
 from plume.declaration import rows_of
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import is_spark_frame
 from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysError, SettingError, UsageError
-from plume.explanation import Explanation, explain_plan
+from plume.explanation import Explanation
 from plume.ledger.entry import Kind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, charge_for, publish, released
 from plume.ledger.request import Request
 from plume.noise.entropy import Entropy, SystemEntropy, salt
-from plume.pipelines.calibrated import CalibratedQuery
-from plume.pipelines.chosen import choose, public_tables
-from plume.pipelines.offers import BUCKET
-from plume.pipelines.pipeline import make_plan
+from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
-from plume.plan.nodes import Noise
 from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
+from plume.planning import make_plan
 from plume.query import Query
+from plume.redaction import redacting
 from plume.release import Release
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
 
 _PUBLIC = "public_keys"
+
+
+def _charge_nobody() -> None:
+    """Where there is no ledger."""
 
 
 def run(  # noqa: PLR0913 - all of them are the caller's
@@ -51,7 +58,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     anything else that offers an Arrow stream; or one of these with its unit declared by `plume.private`. `on_step` is called with the
     name of each step as it starts, and learns nothing else.
 
-    With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before data is read;
+    With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
     the same `release_id` is charged once and gives the same rows for ever.
 
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
@@ -69,8 +76,9 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
         if claim.state == Kind.RELEASED:
             return released(claim, explanation)
-        draw = ChargedDraw(SystemEntropy(), claim, charge_for(explanation), on_step)
-        release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=draw.on_step)
+        draw = ChargedDraw(SystemEntropy(), claim)
+        charge = partial(draw.charge, charge_for(explanation))
+        release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=on_step, charge=charge)
         return publish(claim, release, draw)
 
 
@@ -100,10 +108,22 @@ def _engine_for(data: Any) -> Engine:
     return Spark()
 
 
-def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipeline: str, on_step: OnStep) -> Release:
-    """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE."""
+def run_with(  # noqa: PLR0913 - `run` has them, too
+    entropy: Entropy,
+    query: Query,
+    data: Any,
+    *,
+    engine: Engine,
+    pipeline: str,
+    on_step: OnStep,
+    charge: Callable[[], None] = _charge_nobody,
+) -> Release:
+    """Answer a query with randomness from a given source; unless that is the operating system, the release says NOT PRIVATE.
+
+    `charge` is called once: after data is opened, which may copy it, and before the first step.
+    """
     _refuse_wrong_arguments(query, engine)
-    asked, plan = make_plan(query, pipeline)
+    planned = make_plan(query, pipeline)
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
@@ -113,43 +133,45 @@ def run_with(entropy: Entropy, query: Query, data: Any, *, engine: Engine, pipel
         schema = session.schema(INPUT)
         check_schema(query, schema, source=described(data))
         if query.public_keys is not None:
-            _write_public_keys(session, asked, schema)
-        for name, table in public_tables(asked).items():
+            _write_public_keys(session, planned.calibrated, schema)
+        for name, table in public_tables(planned).items():
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
-        while asked.undecided:
-            asked, plan = make_plan(query, pipeline, chosen=_choose(asked, plan, walk, session))
-        rows = walk.through(plan, to=plan, order=asked.keys)
+        charge()
+        while isinstance(planned, OpenQuery):
+            planned = _choose_next(planned, walk, session)
+        planned = _rewritten_for(session, planned)
+        rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
     names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
-    explanation = explain_plan(asked, plan, pipeline)
-    return Release(rows.rename_columns(names), explanation, private=entropy.private)
+    return Release(rows.rename_columns(names), Explanation(planned), private=entropy.private)
 
 
-def _choose(asked: CalibratedQuery, plan: Noise, walk: Walk, session: Session) -> dict[str, float]:
-    """Run a plan as far as the histogram that decides the next number, and choose it.
+def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:
+    """Run the stage that decides the next number, choose it, and plan the stages after it.
 
     Guarantee: nothing is looked at but what was noised, and the number of selected keys. docs/guarantees/auto-limit.md.
     """
-    choice = asked.undecided[0]
-    (histogram,) = (step for step in plan.knowing if step.name == choice.step)
-    rows = walk.through(plan, to=histogram, order=(BUCKET,))
-    selected = session.fetch(SELECTED_KEYS, asked.keys).num_rows
-    return {**asked.chosen, choice.what: choose(asked, choice, rows, selected=selected)}
+    running = _rewritten_for(session, planned)
+    histogram = walk.through(running.plan, to=running.deciding, order=(BUCKET,))
+    selected = session.fetch(SELECTED_KEYS, planned.calibrated.keys).num_rows
+    return decide(planned, choose(planned, histogram, selected=selected))
+
+
+def _rewritten_for(session: Session, planned: Planned) -> Planned:
+    """Let a session rewrite the stages for its data, and check them once more, as they will run."""
+    return checked(replace(planned, plan=session.rewrite(planned.plan)))
 
 
 def _relate(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
-    fits = False
-    with suppress(EngineError):
+    misfit = ColumnTypeError(
+        "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
+        "CAST what must be of another type."
+    )
+    with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
         session.relate(INPUT, relation.select)
-        fits = True
-    if not fits:
-        raise ColumnTypeError(
-            "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
-            "CAST what must be of another type."
-        )
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
@@ -161,13 +183,12 @@ def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
 
 def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
     """Say how a query would be answered: its steps and shuffles, its noise and thresholds, what it spends. No data is touched."""
-    asked, plan = make_plan(query, pipeline)
-    return explain_plan(asked, plan, pipeline)
+    return Explanation(make_plan(query, pipeline))
 
 
-def _write_public_keys(session: Session, asked: CalibratedQuery, schema: Schema) -> None:
+def _write_public_keys(session: Session, calibrated: CalibratedQuery, schema: Schema) -> None:
     """Write public keys down as the selected keys, in the types of the table's key columns, so that equal keys are equal."""
-    keys, given_types = asked.query.keys, session.schema(_PUBLIC)
+    keys, given_types = calibrated.query.keys, session.schema(_PUBLIC)
     missing = [key for key in keys if key not in given_types]
     if missing:
         raise PublicKeysError(f"public_keys has no column {missing[0]!r}; it needs the key columns {', '.join(keys)}.")
@@ -176,13 +197,13 @@ def _write_public_keys(session: Session, asked: CalibratedQuery, schema: Schema)
         raise PublicKeysError(
             f"public_keys holds floating-point numbers or the like in {inexact[0]!r}; cast them first."
         )
-    given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(asked.keys))
+    given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(calibrated.keys))
     written: pa.Table | None = None
     lossless = False
     with suppress(EngineError):
-        written = _rewritten(session, SELECTED_KEYS, given, asked, schema)
+        written = _rewritten(session, SELECTED_KEYS, given, calibrated, schema)
         # 1.5 becomes the integer 2 without complaint, but does not come back.
-        lossless = _rewritten(session, f"{_PUBLIC}_again", written, asked, given_types).equals(given)
+        lossless = _rewritten(session, f"{_PUBLIC}_again", written, calibrated, given_types).equals(given)
     if written is None or not lossless:
         raise PublicKeysError(
             "public_keys holds values that the key columns' types cannot hold; give them in the columns' own types."
@@ -190,10 +211,12 @@ def _write_public_keys(session: Session, asked: CalibratedQuery, schema: Schema)
     check_public_keys(written)
 
 
-def _rewritten(session: Session, name: str, rows: pa.Table, asked: CalibratedQuery, types: Schema) -> pa.Table:
+def _rewritten(session: Session, name: str, rows: pa.Table, calibrated: CalibratedQuery, types: Schema) -> pa.Table:
     """Write keys down in the given types, and read them again."""
-    session.write(name, rows, types=dict(zip(asked.keys, (types[key] for key in asked.query.keys), strict=True)))
-    return session.fetch(name, asked.keys)
+    session.write(
+        name, rows, types=dict(zip(calibrated.keys, (types[key] for key in calibrated.query.keys), strict=True))
+    )
+    return session.fetch(name, calibrated.keys)
 
 
 def _say_nothing(step: str) -> None:

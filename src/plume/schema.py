@@ -190,7 +190,7 @@ def _family(kind: Kind) -> object:
 
 
 def _is_comparable(left: ColumnType, right: ColumnType) -> bool:
-    """Tell whether a condition may compare two columns: decimals with their like only, and no types of which it knows no constants."""
+    """Return whether a condition may compare two columns: decimals with their like only, and only types that it has constants of."""
     kinds = {left.kind, right.kind}
     alike = left.engine_name == right.engine_name or Kind.DECIMAL not in kinds
     return alike and Kind.OTHER not in kinds and can_meet(left, right)
@@ -204,7 +204,7 @@ def _uncomparable(name: str, schema: Schema, other: str) -> ColumnTypeError:
 
 
 def kind_of(value: Value) -> Kind:
-    """Tell the kind of a constant."""
+    """Name the kind of a constant."""
     match value:
         case bool():
             return Kind.BOOLEAN

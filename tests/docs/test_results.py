@@ -17,7 +17,13 @@ WRITTEN = sorted(
     path.stem for path in RESULTS.glob("*.csv") if path.stem != "peers" and not path.stem.startswith("speed_")
 )
 # Which benchmark writes a speed, by the word in its name.
-BENCHMARKS = {"duckdb": "duckdb_group_by", "measures": "duckdb_measures", "spark": "spark_group_by", "tune": "tune"}
+BENCHMARKS = {
+    "csv": "csv_reading",
+    "duckdb": "duckdb_group_by",
+    "measures": "duckdb_measures",
+    "spark": "spark_group_by",
+    "tune": "tune",
+}
 SPEEDS = sorted(path.stem for path in RESULTS.glob("speed_*.csv"))
 PAPER = {"keys_retained", "error_by_users", "runtime_by_users", "error_by_bound", "words", "configurations"}
 LABELS = ("data", "configuration", "limit", "system", "run")

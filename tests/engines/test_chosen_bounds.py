@@ -13,10 +13,10 @@ from engines.test_reference import expected_states, states
 from exact import exact_release, exact_step, exact_steps
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from random_tables import Listed, on_random_tables
+from random_tables import on_random_tables
 from reference import measures, pipelines
 from reference.pipelines import Record
-from strategies import KEYS, Asked, table
+from strategies import KEYS, Asked, Listed, table
 
 COUNT = plume.count("auto", where="value IS NOT NULL")
 OPEN = (
@@ -94,7 +94,8 @@ def test_histograms_of_sizes_equal_the_reference(engine: Engine, pipeline: str) 
             crowded[number] += sum(pairs > 0 for pairs in expected.values()) > 1
 
     on_random_tables(engine, 40 if isinstance(engine, DuckDB) else 20, look)
-    assert all(crowded[number] for number in range(len(OPEN)))
+    fewest = 5 if isinstance(engine, DuckDB) else 1
+    assert all(crowded[number] >= fewest for number in range(len(OPEN)))
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])

@@ -47,6 +47,7 @@ def answer(engine: Engine, query: plume.Query, rows: pa.Table, **settings: Any) 
     return exact_release(query, rows, engine=engine, **settings).to_pydict()
 
 
+@pytest.mark.quick_on("spark", "spark-connect")
 @pytest.mark.parametrize("others", [[], [1.0, 2.0]])
 def test_special_values_count_by_the_declared_rule(engine: Engine, others: list[float]) -> None:
     keys = [f"{number:02}" for number in range(len(VALUES)) for _ in range(1 + len(others))]
@@ -78,18 +79,21 @@ def test_the_largest_values_of_one_user_do_not_overflow(engine: Engine, values: 
     assert -1e6 <= found <= 1e6
 
 
+@pytest.mark.quick_on("spark")
 def test_each_text_is_one_user(engine: Engine) -> None:
     rows = pa.table({"u": [*TEXTS * 2, *[None] * 1000], "k": ["x"] * (2 * len(TEXTS) + 1000)})
     query = asking(measures=[plume.users(), plume.count(max_per_key=2)], public_keys=["x"])
     assert answer(engine, query, rows) == {"k": ["x"], "users": [len(TEXTS)], "count": [2 * len(TEXTS)]}
 
 
+@pytest.mark.quick_on("spark")
 def test_each_integer_is_one_user(engine: Engine) -> None:
     whole = [0, 1, -1, 7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
     rows = pa.table({"u": whole * 2, "k": ["x"] * 16})
     assert answer(engine, asking(measures=[plume.users()], public_keys=["x"]), rows)["users"] == [8]
 
 
+@pytest.mark.quick_on("spark")
 @pytest.mark.parametrize(
     "ids", [pa.array([1.0]), pa.array([Decimal(1)]), pa.array([True]), pa.array([b"a"]), pa.array([["a"]])]
 )
@@ -125,6 +129,7 @@ def test_keys_of_a_type_are_selected_counted_and_come_back_as_they_were(engine: 
     assert min(found["count"]) in (2, 3)
 
 
+@pytest.mark.quick_on("spark")
 def test_public_keys_of_another_type_are_refused(engine: Engine) -> None:
     with pytest.raises(PublicKeysError, match="values that the key columns' types cannot hold"):
         answer(engine, asking(public_keys=["x"]), people(k=[1, 2, 3]))
@@ -139,6 +144,7 @@ def test_a_hostile_name_is_only_a_name(engine: Engine, name: str) -> None:
     assert answer(engine, query, rows) == {name: [1, 2], f"{name} total": [2.0, 4.0]}
 
 
+@pytest.mark.quick_on("spark")
 def test_hostile_names_are_only_columns(engine: Engine) -> None:
     measures = [plume.sum(name, 0, 5, name=f"m {name}") for name in NAMES]
     rows = pa.table({"u of it": list("abc"), "k of it": ["x"] * 3} | {name: [1.0, 2.0, 3.0] for name in NAMES})

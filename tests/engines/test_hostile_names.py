@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plume
-from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.plan.dialect import constant, identifier
+from plume.plan.printing.duckdb import DUCKDB
 from questions import answer, asking, write_text
 
 PLANTED = "planted.csv"
@@ -50,6 +51,13 @@ NAMES = [
 ]  # fmt: skip
 
 
+def every_third(first: int) -> list[Any]:
+    """All names, of which `make test` tries every third; three tests that begin at others try all of them between them."""
+    return [
+        pytest.param(name, marks=[] if number % 3 == first else pytest.mark.slow) for number, name in enumerate(NAMES)
+    ]
+
+
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder in which nothing may appear."""
@@ -62,14 +70,14 @@ def test_there_are_at_least_a_hundred_hostile_names() -> None:
     assert len(set(NAMES)) == len(NAMES) >= 100
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_third(0))
 def test_a_hostile_name_of_the_user_and_of_a_measure_is_only_a_name(name: str) -> None:
     rows = pa.table({name: ["a", "b", "b"], "k of it": ["x", "x", "y"]})
     query = asking(user=name, keys="k of it", measures=[plume.count(2, name=name)], public_keys=["x", "y"])
     assert answer(query, rows) == {"k of it": ["x", "y"], name: [2, 1]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_third(1))
 def test_a_hostile_name_of_a_key_a_value_and_in_a_condition_is_only_a_name(name: str) -> None:
     rows = pa.table({"u of it": list("abcde"), name: [1, 1, 2, 2, 9]})
     query = asking(
@@ -78,7 +86,7 @@ def test_a_hostile_name_of_a_key_a_value_and_in_a_condition_is_only_a_name(name:
     assert answer(query, rows) == {name: [1, 2], "total": [2.0, 4.0]}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", every_third(2))
 def test_a_hostile_name_adds_no_statement_to_a_plan(name: str) -> None:
     printed = plume.explain(asking(user=name, keys="the key", where=f"{quoted(name)} = 'x'")).sql()
     plain = plume.explain(asking(user="plain", keys="the key", where="plain = 'x'")).sql()
@@ -149,8 +157,15 @@ PATHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PATHS)
-@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+# Each path in one of the formats by default.
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [
+        pytest.param(name, ending, marks=[] if (row + column) % 3 == 0 else pytest.mark.slow)
+        for row, name in enumerate(PATHS)
+        for column, ending in enumerate([".parquet", ".csv", ".jsonl"])
+    ],
+)
 def test_a_hostile_path_is_only_that_file(folder: Path, name: str, ending: str) -> None:
     for inside, users in (
         (folder / "d [a]*" / f"{name}{ending}", "ab"),

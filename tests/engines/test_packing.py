@@ -1,5 +1,6 @@
 """Large files: kept steps are packed, and everything is as it would be without."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,9 +12,14 @@ import plume
 from exact import exact_release
 from plume.engines import duckdb as engine
 from plume.engines.duckdb import DuckDB
+from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.engine import Table
-from plume.errors import InputError
+from plume.errors import InputError, PlumeBug
+from plume.plan.analysis import steps
+from plume.plan.nodes import Noise
+from plume.plan.rereading import reread
 from plume.plan.types import Kind
+from plume.planning import make_plan
 
 QUERY = plume.Query(
     user="user",
@@ -26,6 +32,8 @@ QUERY = plume.Query(
     max_keys_per_user=4,
     budget=plume.Budget(epsilon=20, delta=1e-3),
 )
+
+PAPER = plume.Query.paper(user="user", keys="word", measures=[plume.count(1)], max_keys_per_user=2, budget=QUERY.budget)
 
 
 @pytest.fixture
@@ -70,8 +78,9 @@ def test_only_what_is_quick_to_read_is_read_again(
     else:
         path.rename(tmp_path / file)
     table = Table(tmp_path / file, {"number": Kind.INTEGER}, stated=bool(stated))
+    plan = make_plan(PAPER).plan
     with DuckDB().open({"input": table}) as session:
-        assert session.dialect.rereads is (not stated and not file.endswith("csv"))
+        assert (session.rewrite(plan) == reread(plan)) is (not stated and not file.endswith("csv"))
 
 
 @pytest.mark.parametrize("step", ["above_limit", "keyed", "exact"])
@@ -86,12 +95,48 @@ def test_a_file_that_changes_between_two_readings_is_refused(
         if name == step:
             pq.write_table(rows, path)
 
-    query = plume.Query.paper(
-        user="user", keys="word", measures=[plume.count(1)], max_keys_per_user=2, budget=QUERY.budget
-    )
-    assert plume.run(query, path).to_arrow().num_rows > 0
+    assert plume.run(PAPER, path).to_arrow().num_rows > 0
     with pytest.raises(InputError, match="a file of the table changed while it was read"):
-        plume.run(query, path, on_step=write_again)
+        plume.run(PAPER, path, on_step=write_again)
+
+
+def test_what_ran_is_what_the_release_explains(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = plume.explain(PAPER).plan
+    assert plume.run(PAPER, path).explanation.plan == planned
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    told: list[str] = []
+    release = plume.run(PAPER, path, on_step=told.append)
+    assert release.explanation.plan == reread(planned)
+    assert told == [step.name for step in steps(release.explanation.plan)]
+
+
+def test_numbers_are_chosen_where_rows_are_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "_LARGE_FILES_BYTES", 1)
+    query = plume.Query(
+        user="user",
+        keys="word",
+        measures=[plume.count("auto")],
+        max_keys_per_user="auto",
+        budget=QUERY.budget,
+        selection="gaussian_threshold",
+    )
+    told: list[str] = []
+    release = plume.run(query, path, pipeline="naive", on_step=told.append)
+    assert set(release.explanation.chosen) == set(query.choices)
+    assert "by_user_combined_few" in told
+    assert sorted(told) == sorted(step.name for step in steps(release.explanation.plan))
+
+
+def test_a_rewritten_plan_is_checked_before_a_row_is_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rewrite(session: object, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
+        del session
+        return (replace(plan[-1], source=next(step for step in steps(plan) if step.name == "uncut_weights")),)
+
+    monkeypatch.setattr(DuckDBSession, "rewrite", rewrite)
+    told: list[str] = []
+    with pytest.raises(PlumeBug, match="would release something noise does not cover"):
+        plume.run(PAPER, path, on_step=told.append)
+    assert not told
 
 
 def test_kept_steps_take_less_room_and_are_gone_afterwards(

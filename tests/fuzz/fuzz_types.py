@@ -29,8 +29,9 @@ ENGINE = DuckDB(threads=1)
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
 FORMS = ("arrow", "stream", "parquet", "relation", "database")
-# What Spark's reader of Parquet fails on is stated in docs/guarantees/reading.md, and not looked for here.
-SPARK_FORMS = ("arrow", "stream", "frame")
+SPARK_FORMS = ("arrow", "stream", "frame", "parquet")
+# Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.
+_SPOILT = "by its bits"
 # What the two tables are called is not data.
 _FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
 _KINDS = tuple(dict.fromkeys(column.kind for column in COLUMNS))
@@ -66,6 +67,8 @@ def _wrong(case: Case) -> str | None:
         ends = [_FILE.sub("", outcome(lambda data=data: case.run(data()))) for data in (case.without, case.with_her)]
         if ends[0] != ends[1]:
             return f"{case.told}: without her {ends[0]!r}, with her {ends[1]!r}"
+        if ends[0].startswith("EngineError"):
+            return f"{case.told}: the engine failed on a row, without her as with her"
         if ends[0] == RELEASED and case.rows and case.rows(case.without()) != case.rows(case.with_her()):
             return f"{case.told}: the rows of others differ"
     except Exception as error:  # noqa: BLE001 - Plume's own errors are outcomes; all others are flaws
@@ -170,6 +173,9 @@ def _query(
     rng: random.Random, folder: Path, engine: Engine, columns: Mapping[str, Hostile], **asked: Any
 ) -> Case | None:
     form = rng.choice(FORMS if isinstance(engine, DuckDB) else SPARK_FORMS)
+    spoilt = any(_SPOILT in column.name for column in columns.values())
+    if spoilt and form == "parquet" and not isinstance(engine, DuckDB):
+        return None
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
@@ -328,7 +334,8 @@ def in_an_expression(rng: random.Random, folder: Path, engine: Engine) -> Case |
     expression = rng.choice([
         "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
         "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
-        "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x > 5", "x < DATE '2020-01-01'",
+        "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x IN (1, 2, 3, 4, 5, 6, 7)", "x > 5",
+        "x < DATE '2020-01-01'",
         "x < TIMESTAMP '9999-12-31 00:00:00'", "COALESCE(x, x)", "GREATEST(x, x)", "NULLIF(x, x)", "x IS NULL", "STARTS_WITH(x, 'a')",
         "CASE WHEN x = x THEN 1 ELSE 0 END", "ABS(x)", "x % 3", "x",
     ])  # fmt: skip

@@ -24,15 +24,6 @@ SELECT "user_id", "key_1"
 FROM "by_user_combined_of_many"
 GROUP BY "user_id", "key_1";
 
--- by_user_combined_of_few
-SELECT "user_id", "key_1"
-FROM "rows" ANTI JOIN "by_user_combined_many" USING ("user_id");
-
--- by_user_combined_few
-SELECT "user_id", "key_1"
-FROM "by_user_combined_of_few"
-GROUP BY "user_id", "key_1";
-
 -- by_user_users, kept
 SELECT "user_id", count(*) AS "keys_of_user"
 FROM "by_user_combined"
@@ -43,12 +34,31 @@ HAVING count(*) > 64;
 SELECT "user_id", "key_1", "keys_of_user"
 FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 
--- uncut
+-- uncut_of_many
 SELECT "user_id", "key_1", NULL AS "keys_of_user"
-FROM "by_user_combined" ANTI JOIN "by_user_users" USING ("user_id")
-UNION ALL
-SELECT "user_id", "key_1", NULL AS "keys_of_user"
+FROM "by_user_combined" ANTI JOIN "by_user_users" USING ("user_id");
+
+-- by_user_combined_of_few
+SELECT "user_id", "key_1"
+FROM "rows" ANTI JOIN "by_user_combined_many" USING ("user_id");
+
+-- by_user_combined_few
+SELECT "user_id", "key_1"
+FROM "by_user_combined_of_few"
+GROUP BY "user_id", "key_1";
+
+-- uncut_of_few
+SELECT "user_id" AS "user_id",
+       "key_1" AS "key_1",
+       NULL AS "keys_of_user"
 FROM "by_user_combined_few";
+
+-- uncut
+SELECT "user_id", "key_1", "keys_of_user"
+FROM "uncut_of_many"
+UNION ALL
+SELECT "user_id", "key_1", "keys_of_user"
+FROM "uncut_of_few";
 
 -- uncut_weights
 SELECT "key_1" AS "key_1",

@@ -7,10 +7,10 @@ from typing import Any
 
 import plume
 from plume import running
-from plume.pipelines import choices
-from plume.pipelines.keys_per_user import NoiseKeysPerUser
-from plume.pipelines.sizes import NoiseSizes
-from plume.privacy.cost import Cost
+from plume.choosing import choices
+from plume.choosing.keys_per_user import NoiseKeysPerUser
+from plume.choosing.sizes import NoiseSizes
+from plume.privacy.cost import GaussianCost
 from privacy.mutants import Mutant, Patch, all_of_them, kept, query
 
 CHOOSING = query(max_keys_per_user="auto")
@@ -41,7 +41,9 @@ def sizes_of_one_key(patch: Patch) -> None:
 def sizes_priced_as_one_key(patch: Patch) -> None:
     """The same, and the price agrees with it, so that only what one user changes can tell."""
     sizes_of_one_key(patch)
-    patch.setattr(NoiseSizes, "costs", property(lambda self: (Cost(self.what, mu=1 / float(self.pairs.scale)),)))
+    patch.setattr(
+        NoiseSizes, "costs", property(lambda self: (GaussianCost(self.what, mu=1 / float(self.pairs.scale)),))
+    )
 
 
 def histogram_noise_scaled(kind: type, name: str, factor: Fraction) -> Callable[[Patch], None]:
@@ -57,16 +59,15 @@ def histogram_noise_scaled(kind: type, name: str, factor: Fraction) -> Callable[
 
 def choice_before_noise(patch: Patch) -> None:
     """Histograms are noised, and then the exact ones are looked at all the same."""
-    original = running._choose
+    original = running._choose_next
 
-    def wrong(asked: Any, plan: Any, walk: Any, session: Any) -> dict[str, float]:
-        original(asked, plan, walk, session)
-        choice = asked.undecided[0]
-        exact = session.fetch(f"{choice.step}_exact", ("bucket",))
-        selected = session.fetch("selected_keys", asked.keys).num_rows
-        return {**asked.chosen, choice.what: running.choose(asked, choice, exact, selected=selected)}
+    def wrong(planned: Any, walk: Any, session: Any) -> Any:
+        original(planned, walk, session)
+        exact = session.fetch(f"{planned.choice.step}_exact", ("bucket",))
+        selected = session.fetch("selected_keys", planned.calibrated.keys).num_rows
+        return running.decide(planned, running.choose(planned, exact, selected=selected))
 
-    patch.setattr(running, "_choose", wrong)
+    patch.setattr(running, "_choose_next", wrong)
 
 
 CHOOSING_MUTANTS: dict[str, Mutant] = {

@@ -16,13 +16,14 @@ import pytest
 
 import plume
 from entropy import SeededEntropy
+from plume.calibration import calibrated_query
 from plume.engines import execute
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
 from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
-from plume.pipelines import calibrated, chosen, pipeline, steps
+from plume.pipelines import pipeline, steps
 from plume.pipelines.noisers import NoiseMeasures
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import Clip, KeepFew
@@ -81,14 +82,16 @@ def sample_scaled(kind: type, factor: Fraction) -> Callable[[Patch], None]:
 
 def calibrate_with(name: str, **wrong: Any) -> Callable[[Patch], None]:
     """Calibrate a part with wrong arguments."""
-    original = getattr(calibrated, name)
-    return lambda patch: patch.setattr(calibrated, name, lambda *args, **given: original(*args, **given | wrong))
+    original = getattr(calibrated_query, name)
+    return lambda patch: patch.setattr(calibrated_query, name, lambda *args, **given: original(*args, **given | wrong))
 
 
 def doubled_delta(patch: Patch) -> None:
-    original = calibrated.laplace_threshold
+    original = calibrated_query.laplace_threshold
     patch.setattr(
-        calibrated, "laplace_threshold", lambda *args, **given: original(*args, **given | {"delta": 2 * given["delta"]})
+        calibrated_query,
+        "laplace_threshold",
+        lambda *args, **given: original(*args, **given | {"delta": 2 * given["delta"]}),
     )
 
 
@@ -96,7 +99,7 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
     """Change what a calibrated selection holds."""
 
     def plant(patch: Patch) -> None:
-        original = calibrated.calibrate
+        original = calibrated_query.calibrate
 
         def changed(selection: Any) -> Any:
             return replace(selection, **{name: change(selection) for name, change in changes.items()})
@@ -105,7 +108,7 @@ def selection_with(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
             made = original(asked)
             return replace(made, rounds=tuple(changed(one) for one in made.rounds))
 
-        patch.setattr(chosen, "calibrate", wrong)
+        patch.setattr(pipeline, "calibrate", wrong)
 
     return plant
 

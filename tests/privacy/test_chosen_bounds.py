@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 import plume
-from exact import exact_step
+from exact import exact_step, plan_with
 from plume.engines.engine import Engine
-from plume.pipelines.chosen import calibrate_chosen
 from privacy.test_neighbours import EVERYBODY, PAIRS, QUERY, SELECTED, WITHOUT, changes_of
 
 LIMIT = 2
@@ -84,7 +83,7 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_boun
 ) -> None:
     chosen = dict(zip(WHATS, numbers, strict=True))
     before, after = (step(t, "exact", engine, pipeline, chosen=chosen) for t in (WITHOUT, EVERYBODY))
-    for part in calibrate_chosen(OPEN, chosen).parts:
+    for part in plan_with(OPEN, chosen).calibrated.parts:
         norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
         paid = LIMIT * part.part.squared << 2 * part.bits
         assert 0 < max(norms) <= paid
@@ -95,7 +94,7 @@ def test_a_bound_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: st
     """The test of the test above."""
     chosen = {WHATS[2]: 2}
     before, after = (step(t, "exact", engine, pipeline, chosen=chosen) for t in (WITHOUT, EVERYBODY))
-    (part,) = (part for part in calibrate_chosen(OPEN, chosen).parts if part.measures == ("count",))
+    (part,) = (part for part in plan_with(OPEN, chosen).calibrated.parts if part.measures == ("count",))
     norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
     paid_for_one_record = LIMIT << 2 * part.bits
     assert max(norms) > paid_for_one_record

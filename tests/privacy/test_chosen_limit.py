@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from exact import exact_step
+from exact import exact_step, plan_with
 from plume.engines.engine import Engine
-from plume.pipelines.chosen import calibrate_chosen
 from privacy.test_neighbours import EVERYBODY, PAIRS, QUERY, SELECTED, WITHOUT, changes_of
 
 AUTO = replace(QUERY, max_keys_per_user="auto", selection="weighted_gaussian", composition="tight")
@@ -94,7 +93,7 @@ def test_measures_change_by_no_more_than_their_noise_pays_for_at_the_chosen_limi
         )
         for t in (WITHOUT, EVERYBODY)
     )
-    for part in calibrate_chosen(AUTO, {LIMIT: limit}).parts:
+    for part in plan_with(AUTO, {LIMIT: limit}).calibrated.parts:
         norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
         paid = limit * part.part.squared << 2 * part.bits
         assert near * paid < max(norms) <= paid
@@ -115,6 +114,6 @@ def test_a_limit_that_is_not_enforced_would_be_seen(engine: Engine, pipeline: st
         )
         for t in (WITHOUT, EVERYBODY)
     )
-    part = calibrate_chosen(AUTO, {LIMIT: 2}).parts[0]
+    part = plan_with(AUTO, {LIMIT: 2}).calibrated.parts[0]
     norms = [sum(x**2 for change in keys for x in change) for keys in changes_of(part, before, after).values()]
     assert max(norms) > 2 * part.part.squared << 2 * part.bits

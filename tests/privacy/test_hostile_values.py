@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import plume
+from exact import exact_release
 from outcomes import RELEASED, outcome
 from plume.engines.engine import Engine
-from plume.errors import ColumnTypeError
+from plume.errors import ColumnTypeError, InputError
 from questions import answer, asking, people
 
 FAR = {"s": 10**15, "ms": 2**55, "us": -(2**63), "ns": -(2**63)}
@@ -58,6 +60,15 @@ def test_a_constant_too_long_for_a_decimal_is_refused_whatever_the_rows() -> Non
     without, with_her = (ended(where, x=column, name=names) for names in (["bob", "cem"], ["bob", "alice"]))
     assert without == with_her
     assert "'x', whose type DECIMAL(38,30) holds numbers with 8 digits before the point" in with_her
+
+
+@pytest.mark.parametrize("where", ["x = 'hello'", "x <> y", "x IN ('1', '[')", "x LIKE '%'"])
+def test_json_beside_text_is_refused_whatever_the_rows(where: str) -> None:
+    """DuckDB would cast the text, and fail on what is no JSON."""
+    columns = {"x": pa.array(["1", "2"], pa.json_()), "y": ["1", "hello"]}
+    ends = {ended(f"name = 'alice' AND {where}", name=names, **columns) for names in (["bob", "cem"], ["bob", "alice"])}
+    assert len(ends) == 1
+    assert "column 'x', which is JSON, with" in ends.pop()
 
 
 def test_the_condition_of_a_measure_is_refused_whatever_the_rows() -> None:
@@ -195,6 +206,109 @@ def test_files_with_a_spoilt_text_are_read_with_their_folders(tmp_path: Path) ->
     assert answer(asking(keys="day"), tmp_path) == {"day": ["1", "a b"], "count": [2, 2]}
 
 
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_spoilt_text_does_not_decide_which_of_two_columns_is_read(tmp_path: Path, *, spoilt: bool) -> None:
+    """DuckDB takes the first of them for the user, and Arrow the one of that very name."""
+    names = text(b"x", b"\xff" if spoilt else b"z")
+    pq.write_table(pa.table({"u": ["a", "b"], "k": ["x", "x"], "n": ["x", "y"]}), tmp_path / "one.parquet")
+    pq.write_table(
+        pa.table({"U": ["c", "c"], "u": ["d", "e"], "k": ["x", "x"], "n": names}), tmp_path / "other.parquet"
+    )
+    with pytest.raises(InputError, match="the 2 files differ in the columns this query reads"):
+        answer(asking(where="n <> 'y'"), tmp_path)
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_spoilt_text_does_not_decide_which_of_two_folders_is_read(tmp_path: Path, *, spoilt: bool) -> None:
+    folder = tmp_path / "k=1" / "k=2"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"u": text(b"a", b"b", b"\xff" if spoilt else b"c")}), folder / "rows.parquet")
+    with pytest.raises(InputError, match="two folders of one path are called 'k'="):
+        answer(asking(), tmp_path)
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+@pytest.mark.parametrize("role", ["key", "condition"])
+def test_a_map_with_a_key_twice_ends_no_run(tmp_path: Path, role: str, form: str) -> None:
+    kind = pa.map_(pa.string(), pa.int8())
+    ends = []
+    for last in ([("a", 1)], [("a", 1), ("a", 2)]):
+        maps = pa.array([[("a", 1)], [("a", 1)], last], kind)
+        rows = people(k=maps if role == "key" else ["x"] * 3, m=maps)
+        query = asking(where="m IS NOT NULL" if role == "condition" else None)
+        ends.append(outcome(lambda: plume.run(query, given(rows, form, "m", tmp_path))))  # noqa: B023 - called at once
+    assert ends[0] == ends[1]
+
+
+SPOILT = pd.Series(["y", "y", "\ud800"], dtype=object)
+CATEGORIES = pd.Series(pd.Categorical.from_codes([0, 0, 1], pd.Index(["y", "\ud800"], dtype=object)))
+
+
+@pytest.mark.parametrize(
+    "texts", [SPOILT, SPOILT.astype("string[python]"), CATEGORIES], ids=lambda column: column.dtype
+)
+@pytest.mark.parametrize("role", ["user", "keys", "where"])
+def test_half_of_a_surrogate_pair_in_pandas_is_no_value(texts: pd.Series, role: str) -> None:
+    rows = pd.DataFrame({"u": ["a", "b", "c"], "k": ["x"] * 3, "t": texts})
+    roles = {"user": {"user": "t"}, "keys": {"keys": "t"}, "where": {"where": "t = 'y'"}}
+    assert answer(asking(**roles[role]), rows) == answer(asking(**roles[role]), rows[:2])
+
+
+READ = {
+    "a sum": (plume.sum("v", 0, 10), None),
+    "a mean": (plume.mean("v", 0, 10), None),
+    "a histogram": (plume.histogram("v", [0, 2, 10]), None),
+    "a condition": (plume.users(), "v > 3"),
+    "a condition that all but NaN meet": (plume.users(), "v BETWEEN 0 AND 3"),
+    "a condition of a measure": (plume.users(where="NOT v < 3"), None),
+}
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("more", [5.0, float("inf"), -1e308])
+@pytest.mark.parametrize("read", READ)
+def test_a_value_does_not_decide_how_nan_of_others_is_read_from_a_file(
+    engine: Engine, tmp_path: Path, read: str, more: float, kind: pa.DataType
+) -> None:
+    """The statistics of a file know no NaN: an engine that trusts them reads NaN by what the other rows of a group hold."""
+    measure, where = READ[read]
+    query = asking(measures=[measure], where=where, public_keys=["x"])
+    values = [float("nan")] * 4 + [1.0] * 3
+    answers = []
+    for name, column in {"without": values, "with": [*values, more]}.items():
+        rows = people(k=["x"] * 7 + ["y"] * (len(column) - 7), v=pa.array(column, kind))
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+        answers.append(exact_release(query, tmp_path / f"{name}.parquet", engine=engine).to_pydict())
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "cached"])
+@pytest.mark.parametrize("where", ["v > 3", "NOT v < 3"])
+def test_a_value_does_not_decide_how_nan_of_others_is_read_from_a_frame(
+    engine: Engine, session: Any, tmp_path: Path, where: str, form: str
+) -> None:
+    """Spark only: a cache knows as little of NaN as the statistics of files."""
+    from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - the other engine does not need it
+
+    query = asking(measures=[plume.users()], where=where, public_keys=["x"])
+    values = [float("nan")] * 4 + [1.0] * 3
+    answers = []
+    for name, column in {"without": values, "with": [*values, 5.0]}.items():
+        rows = people(k=["x"] * 7 + ["y"] * (len(column) - 7), v=column)
+        frame = make_frame(rows, session).coalesce(1)
+        if form == "cached":
+            frame.cache().count()
+        else:
+            pq.write_table(rows, tmp_path / f"{name}.parquet")
+            read = session.read.parquet(str(tmp_path / f"{name}.parquet"))
+            if form == "orc":
+                read.write.orc(str(tmp_path / name))
+                read = session.read.orc(str(tmp_path / name))
+            frame = read
+        answers.append(exact_release(query, frame, engine=engine).to_pydict())
+    assert answers[0] == answers[1] == {"k": ["x"], "users": [4]}
+
+
 KEYS = {
     "integers": pa.array([1, 2], pa.uint16()),
     "decimals": pa.array([Decimal("1.5"), Decimal("-2.5")], pa.decimal128(38, 10)),
@@ -285,3 +399,20 @@ def test_wide_decimals_in_a_parquet_file_are_refused_whatever_lies_beside_them(
         ends.append(outcome(lambda: plume.run(asking(where="x IS NOT NULL"), tmp_path / "rows.parquet")))
     assert ends[0] == ends[1]
     assert ends[0].startswith("ColumnTypeError: column 'x' has decimals of more than 38 digits")
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["DATE_TRUNC('YEAR', d)", "DATE_TRUNC('WEEK', t)", "EXTRACT(HOUR FROM d)", "d < t", "COALESCE(d, t)"],
+)
+def test_a_far_day_or_moment_in_a_statement_never_fails(engine: Engine, expression: str) -> None:
+    text = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, max_groups_contributed = 1, privacy_unit_column = u) "
+        f"COUNT(e, contribution_bounds_per_group => (0, 1)) AS n FROM (SELECT u, {expression} AS e FROM rows)"
+    )
+    days = pa.array([1, 2**31 - 1], pa.int32()).view(pa.date32())
+    rows = people(d=days, t=moments("us", 1, -(2**63) + 2))
+    ends = [
+        outcome(lambda some=some: plume.sql(text, tables={"rows": some}, engine=engine)) for some in (rows[:1], rows)
+    ]
+    assert ends == [RELEASED, RELEASED]

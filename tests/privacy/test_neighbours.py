@@ -12,9 +12,9 @@ import pytest
 
 import plume
 from exact import exact_step
+from plume.calibration.calibrated_query import CalibratedPart, calibrate
 from plume.engines.engine import Engine
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS
-from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.selection.weighted_gaussian import UNIT
 from strategies import HOSTILE
 

@@ -1,5 +1,6 @@
 """One table has one unit, by whatever names a statement calls it; and what the owner declares, no statement can change."""
 
+import json
 import os
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import plume
 from plume.engines.spark import Spark
 from plume.errors import InputError, PlumeError, StatementError
 from plume.statement.answering import ask
+from questions import write_text
 
 ROWS = pa.table({"user_id": [1, 2], "friend_id": [2, 1]})
 FORM = (
@@ -121,6 +123,19 @@ def test_a_declared_unit_cannot_be_another() -> None:
         plume.sql(joined("a", "b"), tables={"a": PRIVATE, "b": plume.private(ROWS.slice(0), unit="user_id")})
 
 
+@pytest.mark.parametrize("column", ["u\u017fer_id", "USER_ID", "user_\u0131d"])
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_name_that_only_looks_like_the_units_is_another_column(tmp_path: Path, column: str, declared: bool) -> None:  # noqa: FBT001 - a case
+    """A record of JSON may hold any name: by this one, a user would say whose rows hers are."""
+    path = write_text(tmp_path / "t.jsonl", json.dumps({"user_id": "eve", column: "bob"}) + "\n")
+    tables = {"t": plume.private(path, unit="user_id") if declared else path}
+    with pytest.raises(StatementError, match="belong to the user in 'user_id'"):
+        plume.sql(joined("t", "t", f'"{column}"'), tables=tables)
+    if declared:
+        with pytest.raises(StatementError, match="as declared"):
+            plume.sql(joined("t", "t", f'"{column}"').replace("a.user_id", f'a."{column}"'), tables=tables)
+
+
 @pytest.mark.usefixtures("folder")
 def test_one_file_cannot_be_declared_with_two_units() -> None:
     tables = {"a": plume.private("rows", unit="user_id"), "b": plume.private("link.parquet", unit="friend_id")}
@@ -143,6 +158,16 @@ def test_beside_declared_tables_spark_s_catalogue_is_closed() -> None:
 def test_beside_a_declared_table_every_table_is_declared() -> None:
     with pytest.raises(StatementError, match="the table 'b' is not declared and others are"):
         plume.sql(joined("a", "b"), tables={"a": PRIVATE, "b": ROWS})
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_public_table_that_is_declared_asks_for_declared_units_wherever_it_stands() -> None:
+    declared = {"p": plume.public(ROWS.slice(0))}
+    with pytest.raises(StatementError, match="the table 'a' is not declared and others are"):
+        plume.sql(joined("a", "p"), tables={"a": ROWS}, public_tables=declared)
+    with pytest.raises(StatementError, match="a statement can name no others: p"):
+        plume.sql(joined("'copy.parquet'", "p"), public_tables=declared)
+    assert plume.sql(joined("a", "p"), tables={"a": PRIVATE}, public_tables=declared).rows.num_rows == 1
 
 
 def test_a_table_declared_public_is_joined_freely() -> None:

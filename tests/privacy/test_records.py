@@ -207,6 +207,20 @@ def test_the_last_record_is_read_whatever_the_size_of_a_file_that_does_not_end_i
     assert (len(found), found.count("last")) == (records + 1, 1)
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "jsonl.gz", "json", "json.gz"])
+def test_the_first_record_is_read_behind_the_mark_of_utf_8(tmp_path: Path, ending: str, end: str) -> None:
+    """DuckDB loses it in JSON lines, so that a record more in front of it would decide whether it counts."""
+    lines = [json.dumps({"user": user, "key": "k"}) for user in OTHERS]
+    text = f"[{','.join(lines)}]" if "jsonl" not in ending else "\n".join(lines)
+    if "csv" in ending:
+        text = "\n".join(["user,key", *(f"{user},k" for user in OTHERS)])
+    path = tmp_path / f"rows.{ending}"
+    with (gzip.open if path.suffix == ".gz" else open)(path, "wb") as file:
+        file.write(f"\ufeff{text}{end}".encode())
+    assert sorted(users(path, threads=2)) == OTHERS
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
 @pytest.mark.parametrize("column", ["user", "key"])
 def test_folders_give_no_values_and_a_long_record_changes_none(tmp_path: Path, ending: str, column: str) -> None:

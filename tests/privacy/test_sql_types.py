@@ -39,6 +39,8 @@ UNLIKE = [
     ("TIMESTAMPTZ", "'2020-01-01'", "DATE", "'2020-01-01'", "'5000000-01-01'"),
     ("VARCHAR", "'7'", "INTEGER", "7", "8"),
     ("BOOLEAN", "true", "INTEGER", "1", "2"),
+    ("JSON", "'7'", "VARCHAR", "'7'", "'hello'"),
+    ("JSON", "'7'", "ENUM('7', 'hello')", "'7'", "'hello'"),
 ]
 
 
@@ -152,5 +154,29 @@ def test_what_stands_as_a_condition_and_is_none_never_fails(condition: str, word
     ends = [
         outcome(lambda words=words: plume.sql(text, tables={"a": pa.table({"u": [1, 2], "x": words})}))
         for words in (["true", "false"], ["true", word])
+    ]
+    assert ends == [RELEASED, RELEASED]
+
+
+@pytest.mark.parametrize("size", [2, 5, 6, 40])
+@pytest.mark.parametrize(
+    ("constants", "column", "hostile"),
+    [
+        ("{}", ["1", "2"], "hello"),
+        ("TIMESTAMP '2020-01-01 00:00:{:02}'", pa.array([1, 2], pa.int32()).view(pa.date32()), 2**31 - 2),
+    ],
+    ids=["text beside numbers", "dates beside moments"],
+)
+def test_a_long_list_of_constants_never_fails(size: int, constants: str, column: Any, hostile: Any) -> None:
+    """DuckDB makes a join of it, whose sides it would cast outside of TRY."""
+    listed = ", ".join(constants.format(number) for number in range(size))
+    text = (
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS ({OPTIONS} = u) COUNT(DISTINCT u) AS n FROM a WHERE x IN ({listed})"
+    )
+    ordinary = pa.array(column)
+    hers = pa.array([hostile], pa.int32()).view(pa.date32()) if isinstance(hostile, int) else pa.array([hostile])
+    ends = [
+        outcome(lambda x=x: plume.sql(text, tables={"a": pa.table({"u": range(len(x)), "x": x})}))
+        for x in (ordinary, pa.concat_arrays([ordinary, hers]))
     ]
     assert ends == [RELEASED, RELEASED]

@@ -23,11 +23,11 @@ from plume.engines.engine import Table
 from plume.engines.execute import run_step
 from plume.engines.spark import Spark
 from plume.engines.spark_session import start_session
-from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT, KEY_ORDER
 from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
-from plume.plan.sql import print_plan
+from plume.plan.printing.plan_sql import print_plan
+from plume.planning import make_plan
 from plume.schema import kinds_expected
 from sparks import BRIEF_JAVA
 
@@ -143,7 +143,8 @@ def digest(rows: pa.Table) -> str:
 
 def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     """Run the plan to its end with the fault in it, and sum up what was bounded and what came out."""
-    asked, plan = make_plan(QUERY)
+    planned = make_plan(QUERY)
+    plan = planned.plan
     cluster, noised = Cluster(session), Counter[str]()
 
     def noise(step: Noise, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -154,15 +155,17 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     if fault.startswith("stage"):
         cluster.kill_in_stage(int(fault.split()[1]))
     with Spark(session).open({INPUT: Table(content, kinds_expected(QUERY))}) as opened:
-        printed = print_plan(plan, opened.dialect, salt=SALT)
+        printed = print_plan(plan, opened.printer(SALT))
         for step in steps(plan):
             if isinstance(step, Noise):
                 opened.noise(step.name, step.source.name, partial(noise, step))
-                if fault == "shuffle files" and step is not plan:
+                if fault == "shuffle files" and step is not plan[-1]:
                     cluster.lose_shuffle_files()
             else:
                 run_step(step, opened, printed)
-        rows = {name: opened.fetch(name, asked.keys) for name in ("bounded", "safe", "exact", plan.name)}
+        rows = {
+            name: opened.fetch(name, planned.calibrated.keys) for name in ("bounded", "safe", "exact", plan[-1].name)
+        }
     lost = len(before - set(cluster.executors()))
     return {"digests": {name: digest(table) for name, table in rows.items()}, "noised": noised, "lost": lost}
 

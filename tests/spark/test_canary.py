@@ -12,7 +12,9 @@ NUMBERS = {"few": (len(FEW) + OTHERS, 9), "many": (len(MANY) + OTHERS + len(POIS
 
 
 @pytest.mark.parametrize("much", ["few", pytest.param("many", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["spark", "spark-connect"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.starts(kind)) for kind in ("spark", "spark-connect")]
+)
 def test_nothing_of_one_persons_data_leaves_spark(kind: str, much: str) -> None:
     done = run_script("poisoned_run.py", kind, much)
     assert CANARY not in done.stdout + done.stderr

@@ -20,6 +20,7 @@ OTHERS = ["stage 1", "stage 3", "stage 4", "stage 5", "first attempt"]
 HARMLESS = ["first attempt", "speculation"]
 
 
+@pytest.mark.starts("spark")
 @pytest.mark.parametrize(
     "faults",
     [QUICK, pytest.param(OTHERS, marks=pytest.mark.slow), pytest.param(["speculation"], marks=pytest.mark.slow)],

@@ -1,5 +1,6 @@
 """What lies in Spark: DataFrames, tables and Parquet give the same answer as anywhere else, and the caller's session stays as it was."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ ROWS = pa.table(
 QUERY = asking(
     measures=[plume.count(max_per_key=2), plume.sum("v", low_total=0, high_total=10)], public_keys=["x", "y", "z"]
 )
+pytestmark = pytest.mark.quick_on("spark")
 EXPECTED = {"k": ["x", "y", "z"], "count": [3, 2, 0], "v_sum": [6.0, 4.0, 0.0]}
 
 
@@ -42,6 +44,7 @@ def parquet(path: Path, rows: pa.Table = ROWS) -> str:
     return str(path)
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_a_dataframe_is_answered_in_its_own_session(frame: Any) -> None:
     assert exact_release(QUERY, frame, engine=Spark()).to_pydict() == EXPECTED
 
@@ -56,12 +59,14 @@ def test_a_dataframe_that_is_computed_is_answered(session: Any, frame: Any) -> N
     assert answer(doubled, session)["count"] == [4, 4, 0]
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_a_view_of_the_callers_session_is_a_table(session: Any, frame: Any) -> None:
     frame.createOrReplaceTempView("searches")
     assert answer("searches", session) == EXPECTED
     assert answer(["searches"], session) == EXPECTED
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_parquet_files_folders_and_patterns_are_read(session: Any, tmp_path: Path) -> None:
     files = [parquet(tmp_path / "1.parquet", ROWS.slice(0, 3)), parquet(tmp_path / "2.parquet", ROWS.slice(3))]
     for content in (files, str(tmp_path), tmp_path, f"{tmp_path}/*.parquet"):
@@ -110,6 +115,7 @@ def test_names_that_differ_in_case_only_are_two_columns(session: Any) -> None:
     assert answer(rows, session, query)["users"] == [1]
 
 
+@pytest.mark.quick_on("spark-connect")
 @pytest.mark.parametrize(
     "drawn", ["rand()", "randn(3)", "uuid()", "monotonically_increasing_id()", "shuffle(array(u, k))", "randstr(3)"]
 )
@@ -118,6 +124,7 @@ def test_rows_that_are_drawn_are_refused(session: Any, frame: Any, drawn: str) -
         answer(frame.selectExpr("*", f"{drawn} AS drawn").where("drawn IS NOT NULL"), session)
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_a_stream_is_refused(session: Any) -> None:
     stream = session.readStream.format("rate").load()
     with pytest.raises(InputError, match="is a stream, which never ends"):
@@ -167,6 +174,7 @@ def test_nothing_is_kept_after_a_run(classic: Any, frame: Any) -> None:
     assert classic.sparkContext._jsc.getPersistentRDDs().isEmpty()
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_a_run_gives_its_session_on_spark_connect_up(session: Any) -> None:
     """One left open would ask its server once more when Python ends; classic sessions have nothing to give up."""
     with Spark(session).open({}) as run:
@@ -180,6 +188,7 @@ def stop_at_release(step: str) -> None:
         raise ZeroDivisionError("stop")
 
 
+@pytest.mark.quick_on("spark-connect")
 def test_a_release_becomes_a_dataframe_of_plain_data(session: Any, frame: Any) -> None:
     release = plume.run(asking(public_keys=["x", "y"]), frame)
     rows = release.to_spark(session)
@@ -226,3 +235,60 @@ def test_a_backslash_in_a_constant_is_one_whatever_the_caller_set(classic: Any) 
         assert answer(frame, classic, query)["count"] == [1]
     finally:
         classic.conf.unset("spark.sql.parser.escapedStringLiterals")
+
+
+@pytest.mark.parametrize("where", ["v > 5", "NOT v <= 5", "v <> 5"])
+@pytest.mark.parametrize("form", ["path", "frame", "statement"])
+def test_one_value_does_not_decide_how_nan_of_others_is_read(
+    session: Any, tmp_path: Path, form: str, where: str
+) -> None:
+    """By its statistics, which know no NaN, a file of 5 and NaN has nothing above 5, and one of 5, 6 and NaN has."""
+    rows = pa.table({"u": ["a", "b", "c"], "k": ["x"] * 3, "v": [5.0, math.nan, math.nan]})
+    path = parquet(tmp_path / "rows.parquet", rows)
+    if form == "statement":
+        text = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1e6, max_groups_contributed = 1, privacy_unit_column = u) "
+            f"COUNT(DISTINCT u) AS n FROM t WHERE {where}"
+        )
+        found = plume.sql(text, tables={"t": path}, engine=Spark(session)).to_arrow()["n"].to_pylist()
+    else:
+        content = path if form == "path" else session.read.parquet(path)
+        query = asking(measures=[plume.users()], public_keys=["x"], where=where)
+        found = answer(content, session, query)["users"]
+    assert found == [2]
+
+
+MANY = [str(number) for number in range(100)]
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_a_far_timestamp_in_a_parquet_file_ends_no_run(
+    session: Any, tmp_path: Path, unit: str, zone: str | None
+) -> None:
+    far = pa.array([*[1_600_000_000] * 100, 2**53, -(2**53)], pa.int64()).view(pa.timestamp(unit, zone))
+    path = parquet(tmp_path / "rows.parquet", pa.table({"u": [*MANY, "b", "c"], "k": far}))
+    found = exact_release(asking(measures=[plume.users()]), path, engine=Spark(session))
+    microseconds = found["k"].cast(pa.timestamp("us", zone)).cast(pa.int64()).to_pylist()
+    assert microseconds == [1_600_000_000 * (10**6 if unit == "s" else 1_000)]
+    assert found["users"].to_pylist() == [100]
+
+
+def test_timestamps_in_milliseconds_are_read_as_they_are(session: Any, tmp_path: Path) -> None:
+    near = pa.array([0, -1, 253_402_300_799_999], pa.int64()).view(pa.timestamp("ms"))
+    rows = pa.table({"u": MANY * 3, "k": near.take(pa.array([0, 1, 2] * 100))})
+    parquet(tmp_path / "day=1" / "rows.parquet", rows)
+    query = asking(
+        keys=["k", "day"], measures=[plume.users()], where="k < TIMESTAMP '2000-01-01 00:00:00'", max_keys_per_user=3
+    )
+    found = exact_release(query, str(tmp_path), engine=Spark(session))
+    assert found["k"].cast(pa.int64()).to_pylist() == [-1_000, 0]
+    assert found["day"].to_pylist() == ["1", "1"]
+
+
+def test_files_that_state_timestamps_in_two_units_are_refused(session: Any, tmp_path: Path) -> None:
+    for number, unit in enumerate(("ms", "us")):
+        moments = pa.array([0], pa.int64()).view(pa.timestamp(unit))
+        parquet(tmp_path / f"{number}.parquet", pa.table({"u": ["a"], "k": moments}))
+    with pytest.raises(ColumnTypeError, match="in milliseconds in some of its files"):
+        answer(str(tmp_path), session, asking(measures=[plume.users()]))

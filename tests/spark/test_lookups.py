@@ -48,11 +48,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield made
 
 
+@pytest.mark.quick_on("spark", "spark-connect")
 @pytest.mark.parametrize("lookup", ["auto", "broadcast", "join"])
 def test_a_lookup_gives_the_answer_of_every_other(session: Any, expected: pa.Table, lookup: str) -> None:
     assert exact_release(QUERY, ROWS, engine=Spark(session, lookup=lookup)).equals(expected)
 
 
+@pytest.mark.quick_on("spark", "spark-connect")
 def test_a_store_gives_the_same_answer_and_is_empty_again_afterwards(
     session: Any, server: Server, expected: pa.Table
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_small_set_is_broadcast_even_where_there_is_a_store(session: Any, serv
     assert "cmdstat_sadd" not in server.client().info("commandstats")
 
 
+@pytest.mark.quick_on("spark")
 def test_a_store_that_executors_cannot_reach_is_said_before_any_work(session: Any) -> None:
     steps: list[str] = []
     with pytest.raises(SettingError, match="executors cannot reach the store"):
@@ -99,8 +102,8 @@ def test_a_store_that_executors_cannot_reach_is_said_before_any_work(session: An
     assert steps == []
 
 
-def test_executors_without_plume_are_found_out_before_any_work(classic: Any, server: Server) -> None:
-    del classic  # once is enough, and it has a Spark of its own
+@pytest.mark.starts("spark")
+def test_executors_without_plume_are_found_out_before_any_work(server: Server) -> None:
     done = run_script("bare_run.py", server.url)
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["said"].startswith(
@@ -109,6 +112,7 @@ def test_executors_without_plume_are_found_out_before_any_work(classic: Any, ser
     assert found["steps"] == []
 
 
+@pytest.mark.quick_on("spark")
 def test_keys_of_nested_types_are_refused_by_the_store(session: Any, server: Server) -> None:
     rows = pa.table({"u": [1, 2, 3, 3], "k": [["a"], ["a"], ["a"], ["b"]]})
     query = asking(max_keys_per_user=1)

@@ -14,12 +14,12 @@ from exact import ENTROPY, SALT
 from plume.engines.engine import Table
 from plume.engines.execute import draw, run_step
 from plume.engines.spark import Spark
-from plume.pipelines.pipeline import make_plan
 from plume.pipelines.steps import INPUT
 from plume.plan.analysis import steps
 from plume.plan.explain import print_steps
 from plume.plan.nodes import Noise
-from plume.plan.sql import print_plan
+from plume.plan.printing.plan_sql import print_plan
+from plume.planning import make_plan
 from plume.schema import kinds_expected
 from redis_servers import single
 
@@ -67,10 +67,10 @@ def exchange(node: Any) -> str | None:
 
 def exchanges(session: Any, pipeline: str, engine: Spark) -> Counter[str]:
     """Run a pipeline, and count the exchanges of everything that was computed: what was kept, and what was noised."""
-    _, plan = make_plan(QUERY, pipeline)
+    plan = make_plan(QUERY, pipeline).plan
     manager = session._jsparkSession.sharedState().cacheManager()
     with engine.open({INPUT: Table(ROWS, kinds_expected(QUERY))}) as run:
-        printed = print_plan(plan, run.dialect, salt=SALT)
+        printed = print_plan(plan, run.printer(SALT))
         noised = []
         for step in steps(plan):
             if isinstance(step, Noise):
@@ -94,6 +94,7 @@ def adaptive(request: pytest.FixtureRequest, classic: Any) -> Iterator[Any]:
     classic.conf.set("spark.sql.adaptive.enabled", before)
 
 
+@pytest.mark.quick_on("spark")
 def test_plume_has_one_exchange_by_user_two_by_key_and_one_broadcast(adaptive: Any) -> None:
     assert exchanges(adaptive, "plume", Spark(adaptive)) == PLUME
 
@@ -121,12 +122,13 @@ def test_a_join_instead_of_a_broadcast_has_two_exchanges_more(adaptive: Any) -> 
     assert found == Counter({"by user": 2, "by key": 3})
 
 
+@pytest.mark.quick_on("spark")
 def test_rows_are_combined_by_key_in_two_tasks_for_each_processor(classic: Any) -> None:
     with Spark(classic).open({}) as run:
         tasks = 2 * classic.sparkContext.defaultParallelism
-        assert run.dialect.tasks == tasks
+        assert run.printer().tasks == tasks
         # Before the selection, and before the release.
-        assert print_steps(make_plan(QUERY)[1], run.dialect).count(f"COALESCE({tasks})") == 2
+        assert print_steps(make_plan(QUERY).plan, run.printer()).count(f"COALESCE({tasks})") == 2
 
 
 def test_executors_that_come_and_go_are_not_counted(classic: Any) -> None:
@@ -134,4 +136,4 @@ def test_executors_that_come_and_go_are_not_counted(classic: Any) -> None:
     changing.conf.set("spark.sql.legacy.setCommandRejectsSparkCoreConfs", "false")
     changing.conf.set("spark.dynamicAllocation.enabled", "true")
     with Spark(changing).open({}) as run:
-        assert run.dialect.tasks is None
+        assert run.printer().tasks is None

@@ -17,6 +17,8 @@ from plume.errors import SettingError
 from questions import asking, people
 from sparks import run_script
 
+pytestmark = pytest.mark.quick_on("spark-connect")
+
 
 class Earlier(SparkSession):
     """A session as PySpark before 4.3 has it."""
@@ -125,9 +127,11 @@ def said() -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.starts("spark-connect")
 def test_a_server_starts_where_its_usual_port_is_taken(said: list[str]) -> None:
     assert "3 rows" in said
 
 
+@pytest.mark.starts("spark-connect")
 def test_a_server_that_plume_started_listens_to_this_machine_alone(said: list[str]) -> None:
     assert "nobody else is let in" in said

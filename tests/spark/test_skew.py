@@ -7,6 +7,7 @@ import pytest
 from sparks import run_script
 
 
+@pytest.mark.starts("spark")
 @pytest.mark.slow
 def test_skewed_data_are_answered() -> None:
     """The million users' key comes out, and none of the ten million that one person alone has: each with a chance below 1e-7 / 64."""

@@ -131,7 +131,7 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
     "private keys without delta": (
         lambda: budget(1, 0),
         BudgetError,
-        "delta is 0; choosing keys from data needs a delta",
+        "delta is 0; selecting keys from data needs a delta",
     ),
     "a number as budget": (lambda: run(budget=1.0), BudgetError, r"budget is 1\.0; it must be a plume\.Budget"),
     "no keys per user": (

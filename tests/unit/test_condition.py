@@ -9,15 +9,18 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlglot import parse_one
 
 from plume.condition import parse_condition
 from plume.engines.engine import Table
 from plume.errors import ColumnNotFound, ColumnTypeError, ConditionError
-from plume.pipelines.pipeline import make_plan
+from plume.mechanisms.count import count
+from plume.mechanisms.users import users
 from plume.pipelines.steps import INPUT
 from plume.plan.expressions import AllOf, Column, Comparator, Compare, IsNull, Like, Literal, Not
-from plume.plan.sql import print_plan
+from plume.plan.printing.plan_sql import print_plan
 from plume.plan.types import Kind
+from plume.planning import make_plan
 from plume.schema import check_schema
 from questions import ENGINE, answer, asking
 
@@ -351,10 +354,20 @@ def test_no_row_makes_a_condition_fail() -> None:
         def keeps_the_rows_that_duckdb_keeps(where: str) -> None:
             query = asking(where=where)
             check_schema(query, session.schema(INPUT), source="the poisoned rows")
-            (printed,) = print_plan(make_plan(query)[1], session.dialect)["rows"]
+            (printed,) = print_plan(make_plan(query).plan, session.printer())["rows"]
             name = f"rows {next(numbers_of_views)}"
             session.define(name, printed.select)
             expected = direct.execute(f"SELECT u FROM poisoned WHERE {where} ORDER BY u").fetchall()
             assert sorted(session.fetch(name, ("user_id",))["user_id"].to_pylist()) == [user for (user,) in expected]
 
         keeps_the_rows_that_duckdb_keeps()
+
+
+def test_a_condition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+    monkeypatch.setattr(
+        "plume.condition.parse_one", lambda text, **form: (parsed.append(text), parse_one(text, **form))[1]
+    )
+    rows, long = "n > -4001", "n < 4001"  # nowhere else in the tests
+    make_plan(asking(where=rows, measures=[users(where=long), count(2, where=long)]))
+    assert parsed == [long, rows]

@@ -29,6 +29,23 @@ def test_an_explanation_names_threshold_noise_and_spending() -> None:
 
 
 @pytest.mark.parametrize(
+    ("changes", "pipeline", "above"),
+    [
+        ({"noise": "gaussian"}, "plume", "count in up to 256 keys, clipped together to the norm of 64 keys"),
+        ({"noise": "gaussian"}, "naive", "count in up to 256 keys, clipped together to the norm of 64 keys"),
+        ({"noise": "gaussian"}, "runtime_optimized", "are cut to it"),
+        ({"noise": "laplace"}, "plume", "are cut to it"),
+        ({"noise": "laplace", "public_keys": ["lasagna"]}, "plume", "are cut to it"),
+    ],
+)
+def test_an_explanation_says_what_happens_to_users_above_the_limit(
+    changes: dict[str, Any], pipeline: str, above: str
+) -> None:
+    text = str(plume.explain(query(**changes), pipeline=pipeline))
+    assert f"bound      limit of 64 keys per user_id; users above it {above}\n" in text
+
+
+@pytest.mark.parametrize(
     ("epsilon", "stated"), [(1.1, "(1.1,"), (1.10004, "(1.101,"), (0.3, "(0.3,"), (1 / 3, "(0.3334,")]
 )
 def test_the_guarantee_is_rounded_up(epsilon: float, stated: str) -> None:
@@ -98,7 +115,10 @@ def test_noise_too_wide_for_selection_is_refused_like_that_of_measures(selection
 
 def test_each_strategy_is_explained_in_its_own_words() -> None:
     said = {limit: str(plume.explain(query(max_keys_per_user=limit, measures=[plume.users()]))) for limit in (1, 64)}
-    assert "truncated geometric: a key is shown by an exact coin, even at 20 users, certain beyond 39" in said[1]
+    assert (
+        "truncated geometric: a key is shown by an exact coin, with a 50 % chance at 20 users, certain above 39"
+        in said[1]
+    )
     assert "weighted Gaussian: a key is shown if its users' weights" in said[64]
     assert "selection: mu " in said[64]
 

@@ -155,7 +155,7 @@ def test_public_keys_are_listed_once(given: object) -> None:
 
 @pytest.mark.parametrize("given", [[1.5, 2.5], np.array([1.0]), pd.Series([1.0]), pa.array([1.5], pa.float32())])
 def test_floating_point_numbers_are_no_public_keys(given: object) -> None:
-    with pytest.raises(PublicKeysError, match="public_keys holds floating-point numbers, which are no keys"):
+    with pytest.raises(PublicKeysError, match="public_keys holds floating-point numbers, which cannot be keys"):
         asking(public_keys=given)
 
 

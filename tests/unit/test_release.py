@@ -14,7 +14,9 @@ import pytest
 
 import plume
 from plume.errors import OutputError
-from plume.release import Release, harmless, show
+from plume.output.csv_rows import csv_safe
+from plume.output.text_table import show
+from plume.release import Release
 from questions import ENGINE, asking, people
 
 
@@ -114,22 +116,22 @@ HARMLESS = ["x", "", " x", "  ", "1-1", "a=b", "'=1", "x@y", "ä", "\n", "0"]
 
 @pytest.mark.parametrize("key", FORMULAS)
 def test_what_a_spreadsheet_would_run_gets_an_apostrophe(key: str) -> None:
-    assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [f"'{key}"]
+    assert csv_safe(pa.table({"k": [key]}))["k"].to_pylist() == [f"'{key}"]
 
 
 @pytest.mark.parametrize("key", HARMLESS)
 def test_other_text_stays_as_it_is(key: str) -> None:
-    assert harmless(pa.table({"k": [key]}))["k"].to_pylist() == [key]
+    assert csv_safe(pa.table({"k": [key]}))["k"].to_pylist() == [key]
 
 
 @pytest.mark.parametrize("name", FORMULAS)
 def test_a_name_that_a_spreadsheet_would_run_gets_an_apostrophe(name: str) -> None:
-    assert harmless(pa.table({name: [1], "n": [2]})).column_names == [f"'{name}", "n"]
+    assert csv_safe(pa.table({name: [1], "n": [2]})).column_names == [f"'{name}", "n"]
 
 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_other_names_stay_as_they_are(name: str) -> None:
-    assert harmless(pa.table({name: [1]})).column_names == [name]
+    assert csv_safe(pa.table({name: [1]})).column_names == [name]
 
 
 def test_names_are_made_harmless_in_written_csv(tmp_path: Path) -> None:
@@ -139,17 +141,17 @@ def test_names_are_made_harmless_in_written_csv(tmp_path: Path) -> None:
 
 def test_words_of_a_dictionary_are_made_harmless() -> None:
     rows = pa.table({"k": pa.array(["=1", "x", None]).dictionary_encode()})
-    assert harmless(rows)["k"].to_pylist() == ["'=1", "x", None]
+    assert csv_safe(rows)["k"].to_pylist() == ["'=1", "x", None]
 
 
 def test_text_of_any_layout_is_made_harmless() -> None:
     for kind in (pa.string(), pa.large_string()):
-        assert harmless(pa.table({"k": pa.array(["=1", None], kind)}))["k"].to_pylist() == ["'=1", None]
+        assert csv_safe(pa.table({"k": pa.array(["=1", None], kind)}))["k"].to_pylist() == ["'=1", None]
 
 
 def test_negative_numbers_are_no_formulas() -> None:
     rows = pa.table({"n": [-1], "x": [-1.5], "d": [Decimal("-2.5")]})
-    assert harmless(rows).equals(rows)
+    assert csv_safe(rows).equals(rows)
 
 
 def test_bytes_are_hexadecimal_in_csv(tmp_path: Path) -> None:

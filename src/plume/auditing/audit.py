@@ -16,11 +16,11 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.errors import UsageError, printable, shown
 from plume.privacy.budget import Budget
+from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
 from plume.version import __version__
 
 _TRIALS = 100_000
-_NOISES = {"discrete Laplace": "laplace", "rounded Laplace": "laplace", "rounded Gaussian": "gaussian"}
 _LEAST_TRIALS = 4_000
 _MOST_KEYS = 64
 # Where mistakes in the same code are loud: a small bug in a small delta is beyond any number of trials.
@@ -29,7 +29,7 @@ _LOUD_EPSILON, _LOUD_DELTA, _LOUD_KEYS = 4.0, 0.05, 4
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """What an audit found. Red is a bug; green is no proof, since only what was tried was tried."""
+    """What an audit found. A failure is a bug; a pass is not a proof, since only what was tried was tried."""
 
     query: str
     pipeline: str
@@ -108,10 +108,14 @@ def findings(trial: Trial, trials: int) -> Iterator[Finding]:
 
 def _pinned(trial: Trial) -> Query:
     """Ask for the noise that the query gets, since the same query about known keys might get another; and for not too many keys."""
-    kinds = {_NOISES[noise.kind] for noise in trial.explain().noise}
+    kinds = {_noise_behind(part.cost) for part in trial.explain().asked.parts}
     chosen = kinds.pop() if len(kinds) == 1 else trial.query.noise
     keys = min(trial.query.selection_limit, _MOST_KEYS)
     return replace(trial.query, noise=chosen, max_keys_per_user=keys)
+
+
+def _noise_behind(cost: Cost) -> str:
+    return "laplace" if isinstance(cost, EpsilonCost) else "gaussian"
 
 
 def _loud(query: Query) -> Query:

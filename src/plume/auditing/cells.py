@@ -7,11 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from plume.auditing.claims import added_up
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_public
 from plume.auditing.statistics import Floats, Seen, along_the_difference, is_rarer_than, largest_epsilon_shown
 from plume.auditing.trial import Trial
-from plume.pipelines.calibrated import CAP
+from plume.calibration.calibrated_query import CAP
+from plume.pipelines.noisers import SelectKeys
+from plume.plan.analysis import steps
+from plume.plan.nodes import Noise
 from plume.privacy.budget import Budget
 from plume.privacy.gaussian import delta_of
 
@@ -119,11 +123,9 @@ def _shared(cells: int, limit: int, users: int) -> Iterable[Row]:
 
 
 def _of_selection(trial: Trial) -> tuple[float, float]:
-    """The epsilon and delta that choosing keys may spend by itself."""
-    parts = [part for part in trial.explain().facts()["spent"] if part["part"].startswith("selection")]
-    epsilon = math.fsum(part.get("epsilon", 0) for part in parts)
-    delta = math.fsum(part["delta"] for part in parts)
-    mu = math.sqrt(math.fsum(part.get("mu", 0) ** 2 for part in parts))
+    """The epsilon and delta that selecting keys may spend by itself."""
+    noisers = (step.noiser for step in steps(trial.explain().plan) if isinstance(step, Noise))
+    epsilon, delta, mu = added_up(cost for noiser in noisers if isinstance(noiser, SelectKeys) for cost in noiser.costs)
     if not mu:
         return epsilon, delta
     # At the epsilon that is half of the budget; any would do.

@@ -16,20 +16,20 @@ from plume.auditing.noise import follows
 from plume.auditing.statistics import Floats, Seen, epsilon_shown
 from plume.auditing.trial import Trial
 from plume.auditing.watching import Noised
+from plume.choosing.choices import Choice
+from plume.choosing.histogram import BUCKET, list_buckets
+from plume.choosing.keys_per_user import CANDIDATES, FULL, FULLNESS, USERS, NoiseKeysPerUser
+from plume.choosing.open_numbers import example_numbers
+from plume.choosing.open_query import OpenQuery, choose, plan_open
+from plume.choosing.sizes import PAIRS
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.mean import Mean
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.open_bound import between, open_bounds, until_chosen
+from plume.mechanisms.open_bound import between, open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.noise.gaussian import RoundedGaussian
-from plume.pipelines.calibrated import CalibratedQuery, calibrate
-from plume.pipelines.choices import Choice
-from plume.pipelines.chosen import choose
-from plume.pipelines.keys_per_user import FULL, FULLNESS, OFFERS, USERS, NoiseKeysPerUser
-from plume.pipelines.offers import BUCKET, buckets
-from plume.pipelines.sizes import PAIRS
-from plume.privacy.calibration import LIMIT
 from plume.privacy.gaussian import delta_of, smallest
+from plume.query import LIMIT
 
 LAYER = "C"
 _KEYS, _RELEASES, _CELL_KEYS, _FEW_USERS = 32, 40, 8, 10
@@ -54,22 +54,26 @@ def with_fixed_numbers(trial: Trial, *, but: str | None = None) -> Trial:
     """Ask the same with numbers for all that is left open, but for one of them."""
     query = trial.query
     limit = query.max_keys_per_user if but == LIMIT else query.selection_limit
-    fixed = {number for what, (number, _) in open_bounds(query.measures).items() if what != but}
-    measures = tuple(_closed(one) if number in fixed else one for number, one in enumerate(query.measures))
+    examples = example_numbers(query)
+    fixed = {number: examples[what] for what, (number, _) in open_bounds(query.measures).items() if what != but}
+    measures = tuple(
+        _closed(one, fixed[number]) if number in fixed else one for number, one in enumerate(query.measures)
+    )
     gone = set(query.choices) - {but}
     shares = tuple((name, weight) for name, weight in query.shares if name not in gone)
     return replace(trial, query=replace(query, max_keys_per_user=limit, measures=measures, shares=shares))
 
 
-def _closed(measure: Mechanism) -> Mechanism:
+def _closed(measure: Mechanism, bound: float) -> Mechanism:
+    """Ask for a bound as one that was known before."""
     match measure:
         case CountRecords():
-            return replace(measure, max_per_key=int(until_chosen(None)))
+            return replace(measure, max_per_key=int(bound))
         case SumOfTotals():
-            low, high = between(measure.low_total, None)
+            low, high = between(measure.low_total, bound)
             return replace(measure, low_total=low, high_total=high)
         case Mean():
-            low, high = between(measure.low, None)
+            low, high = between(measure.low, bound)
             return replace(measure, low=low, high=high)
         case _:
             return measure
@@ -79,11 +83,11 @@ def _of_one(trial: Trial, what: str) -> Iterator[Finding]:
     """Look at one number that is chosen: at its histogram without noise, at the noise on it, and at what is chosen in the end."""
     names = [f"k{number:02}" for number in range(_KEYS)]
     known = replace(trial, query=with_public(trial.query, names))
-    asked = calibrate(known.query)
-    (chooser,) = asked.choices
+    planned = plan_open(known.query, known.pipeline)
+    chooser = planned.choice
     yield _histogram_moves(trial, what)
-    users = _tipping_point(asked, chooser)
-    usual = _exact_choice(asked, chooser, users)
+    users = _tipping_point(planned)
+    usual = _exact_choice(planned, users)
     with_user, without = (
         known.choose(what, chooser.step, _users(number, names), times=_RELEASES) for number in (users + 1, users)
     )
@@ -95,11 +99,11 @@ def _histogram_moves(trial: Trial, what: str) -> Finding:
     """One user more in more keys than count, with rows all of one size, changes a histogram by no more than its noise pays for."""
     names = [f"k{number:05}" for number in range(_TIMES_THE_LIMIT * trial.query.selection_limit)]
     known = replace(trial, query=with_public(trial.query, names))
-    (chooser,) = calibrate(known.query).choices
+    chooser = plan_open(known.query, known.pipeline).choice
     others = [*crowd(names[0], _FEW_USERS)]
     one = records("one more", names, _VALUE, times=_TIMES)
     before, after = (known.given(chooser.step, rows) for rows in (others, [*others, *one]))
-    same = before.num_rows == after.num_rows == chooser.rows
+    same = before.num_rows == after.num_rows == chooser.buckets
     moved = math.hypot(*(_moved(before, after, column) / float(noise.scale) for column, noise in _noises(chooser)))
     holds = same and moved <= _mu(chooser) * _SLACK
     return Finding("A", f"one user changes what {what} is chosen from by no more than noise pays for", holds, 2)
@@ -156,23 +160,26 @@ def _users(number: int, names: list[str]) -> Iterator[tuple[str | None, str, flo
     return (row for user in range(number) for row in records(f"u{user}", names, _VALUE, times=_TIMES))
 
 
-def _tipping_point(asked: CalibratedQuery, chooser: Choice) -> int:
+def _tipping_point(planned: OpenQuery) -> int:
     """Find a number of users with all keys such that, without noise, one more changes what is chosen."""
-    few, many, first = 0, _MOST_USERS, _exact_choice(asked, chooser, 0)
+    few, many, first = 0, _MOST_USERS, _exact_choice(planned, 0)
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (middle, many) if _exact_choice(asked, chooser, middle) == first else (few, middle)
+        few, many = (middle, many) if _exact_choice(planned, middle) == first else (few, middle)
     return few
 
 
-def _exact_choice(asked: CalibratedQuery, chooser: Choice, users: int) -> float:
-    placed = np.zeros(chooser.rows, np.int64)
+def _exact_choice(planned: OpenQuery, users: int) -> float:
+    chooser = planned.choice
+    placed = np.zeros(chooser.buckets, np.int64)
     if isinstance(chooser, NoiseKeysPerUser):
-        placed[np.searchsorted(OFFERS, _KEYS)] = users
+        placed[np.searchsorted(CANDIDATES, _KEYS)] = users
         counted = [placed, FULL * placed]
     else:
         size = {"max_per_key": _TIMES, "high": _VALUE}.get(chooser.bound.name, _TIMES * _VALUE)
-        placed[np.searchsorted(chooser.bound.offers, size)] = users * min(_KEYS, asked.max_keys_per_user)
+        placed[np.searchsorted(chooser.bound.candidates, size)] = users * min(
+            _KEYS, planned.calibrated.max_keys_per_user
+        )
         counted = [placed]
-    rows = pa.table([*buckets(chooser.rows).columns, *map(pa.array, counted)], list(chooser.writes))
-    return choose(asked, chooser, rows, selected=_KEYS)
+    histogram = pa.table([*list_buckets(chooser.buckets).columns, *map(pa.array, counted)], list(chooser.writes))
+    return choose(planned, histogram, selected=_KEYS)

@@ -1,11 +1,13 @@
 """What a query claims about each column that it releases: which noise lies on it, in which steps, and what that noise pays for."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from plume.calibration.calibrated_query import CalibratedPart
 from plume.explanation import Explanation
-from plume.pipelines.calibrated import CalibratedPart
+from plume.privacy.cost import Cost, EpsilonCost
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Claim:
         return self.part.standard_deviation / float(self.step)
 
     def tail(self, sign: int, steps: int) -> float:
-        """The probability that noise alone, with this sign, comes to at least so many released steps; there it is rounded half up."""
+        """The probability that noise alone, with this sign, comes to at least `steps` released steps; there it is rounded half up."""
         fine = int(self.step / self.part.unit)
         reached = math.ceil((steps - Fraction(1, 2)) * fine)
         return self.part.noise.tail(reached + (1 if sign < 0 and fine > 1 else 0))
@@ -51,4 +53,13 @@ def claims(said: Explanation) -> tuple[Claim, ...]:
 
 def paid(part: CalibratedPart) -> float:
     """What one user may change by what a part spends, in its finest steps: added up for Laplace noise, in Euclidean norm for Gaussian."""
-    return float((part.cost.mu or part.cost.epsilon) * part.noise.scale)
+    cost = part.cost
+    return float((cost.epsilon if isinstance(cost, EpsilonCost) else cost.mu) * part.noise.scale)
+
+
+def added_up(costs: Iterable[Cost]) -> tuple[float, float, float]:
+    """What costs come to by the simplest formulas there are: an epsilon, a delta and, of Gaussian noise, a mu."""
+    listed = list(costs)
+    epsilon = math.fsum(float(cost.epsilon) for cost in listed if isinstance(cost, EpsilonCost))
+    mu = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not isinstance(cost, EpsilonCost)))
+    return epsilon, math.fsum(cost.shown_alone for cost in listed), mu

@@ -17,7 +17,7 @@ _MOST_ALIKE = 0.75
 
 
 def apart(pairs: Iterable[tuple[Floats, Floats]]) -> bool:
-    """Tell whether no pair of samples moves together; all pairs share one ALPHA."""
+    """Return whether no pair of samples moves together; all pairs share one ALPHA."""
     looks = [look for one, other in pairs for look in ((one, other), (np.abs(one), np.abs(other)))]
     return all(abs(_correlation(*look)) <= _farthest(len(look[0]), tests=len(looks)) for look in looks)
 
@@ -46,7 +46,7 @@ def _alike(sample: Floats) -> float:
 
 
 def _farthest(size: int, *, tests: int) -> float:
-    """What the correlation of independent samples exceeds with a chance of at most ALPHA over so many tests.
+    """What the correlation of independent samples exceeds with a chance of at most ALPHA in any of `tests` tests.
 
     Its variance is 1 / (size - 1) whatever the ranks, and from the thousands on, where all audits are, its tails are below the normal ones.
     """

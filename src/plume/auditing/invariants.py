@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from plume.auditing.claims import claims, paid
+from plume.auditing.claims import added_up, claims, paid
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
+from plume.calibration.calibrated_query import CAP, CalibratedPart
 from plume.explanation import Explanation
-from plume.pipelines.calibrated import CAP, CalibratedPart
 from plume.pipelines.noisers import WEIGHT, SelectKeys
-from plume.plan.analysis import steps
+from plume.plan.analysis import costs, steps
 from plume.plan.nodes import Noise
 from plume.privacy.budget import Budget
+from plume.privacy.cost import EpsilonCost
 from plume.privacy.gaussian import delta_of
 from plume.selection.gaussian_threshold import GaussianThreshold
 from plume.selection.strategy import SelectionStrategy
@@ -91,10 +92,8 @@ def _enough_users(chosen: Trial) -> int:
 
 def claims_hold(trial: Trial) -> Finding:
     """What the parts say they spend must compose to the budget, by the simplest formulas there are."""
-    budget, parts = trial.query.budget, trial.explain().facts()["spent"]
-    epsilon = math.fsum(part.get("epsilon", 0) for part in parts)
-    delta = math.fsum(part["delta"] for part in parts)
-    mu = math.sqrt(math.fsum(part.get("mu", 0) ** 2 for part in parts))
+    budget = trial.query.budget
+    epsilon, delta, mu = added_up(costs(trial.explain().plan))
     gaussian = float(delta_of(mu, budget.epsilon - epsilon)) if mu else 0.0
     holds = epsilon <= budget.epsilon * _SLACK and max(delta, gaussian) <= budget.delta * _SLACK
     if delta < budget.delta and not holds:
@@ -112,7 +111,7 @@ def _changes(trial: Trial, before: Answered, rows: list[Row], cells: list[list[s
 
 
 def _weights_change(chosen: Trial, base: list[Row], rows: list[Row], cells: list[list[str]]) -> Finding:
-    """One user more changes the weights by which keys are chosen by no more than choosing pays for."""
+    """One user more changes the weights by which keys are selected by no more than selection pays for."""
     said = chosen.explain()
     step = next(one.name for one in steps(said.plan) if isinstance(one, Noise) and isinstance(one.noiser, SelectKeys))
     before, after = (_weights(chosen.given(step, listed), said) for listed in (base, rows))
@@ -144,7 +143,7 @@ def _excess(said: Explanation, before: Answered, after: Answered, keys: list[str
             change = abs(after.values[key][claim.position] - before.values[key][claim.position]) / float(claim.step)
             steps = max(0.0, change - rounding) * float(claim.step / claim.part.unit)
             changes.setdefault(claim.part, []).append(steps)
-    norms = {part: math.hypot if part.cost.mu else _added_up for part in changes}
+    norms = {part: _added_up if isinstance(part.cost, EpsilonCost) else math.hypot for part in changes}
     worst = max((norms[part](*steps) / paid(part) for part, steps in changes.items()), default=0.0)
     return worst if not math.isnan(worst) else math.inf
 

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from plume.noise.gaussian import RoundedGaussian
-from plume.pipelines.calibrated import calibrate
 from plume.plan.types import Kind
+from plume.planning import make_plan
 from plume.privacy.budget import Budget
 from plume.query import Query
 
@@ -49,7 +49,7 @@ def table(query: Query, rows: Iterable[Row]) -> pa.Table:
 
 
 def _days(values: Sequence[float | None]) -> pa.Array:
-    """Write values down as dates; what is no number is missing."""
+    """Write values down as dates; what is not a number is missing."""
     known = (None if value is None or math.isnan(value) else value for value in values)
     days = [None if value is None else round(min(max(value, _FIRST_DAY), _LAST_DAY)) for value in known]
     return pa.array(days, pa.int32()).cast(pa.date32())
@@ -58,7 +58,7 @@ def _days(values: Sequence[float | None]) -> pa.Array:
 def with_public(query: Query, keys: Sequence[str]) -> Query:
     """Ask the same about keys that are known."""
     listed = [(key, *["-"] * (len(query.keys) - 1)) for key in keys]
-    drawn = {type(part.noise) for part in calibrate(query).parts}
+    drawn = {type(part.noise) for part in make_plan(query).calibrated.parts}
     noise = "gaussian" if drawn == {RoundedGaussian} else "laplace"
     return replace(query, public_keys=listed, min_users=1, selection="auto", noise=noise)
 
@@ -69,7 +69,7 @@ def with_private(query: Query, *, budget: Budget, max_keys_per_user: int) -> Que
 
 
 def records(user: str, keys: Iterable[str], value: float | None, *, times: int = 1) -> Iterable[Row]:
-    """One user, with so many records in each of some keys."""
+    """One user, with `times` records in each of some keys."""
     return ((user, key, value) for key in keys for _ in range(times))
 
 

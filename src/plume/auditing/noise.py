@@ -100,7 +100,7 @@ def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
 def follows(drawn: Floats, deviation: float, tail: Callable[[int, int], float]) -> bool:
     """Count how many draws lie beyond each place, and hold that against the probability; scale, centre and tails all show there.
 
-    `tail` is the probability that a draw with a sign comes to at least so many steps.
+    `tail` is the probability that a draw with a sign comes to at least a number of steps.
     """
     steps = sorted({max(1, round(deviation * place)) for place in _PLACES})
     places = [(sign, step) for sign in (1, -1) for step in steps]

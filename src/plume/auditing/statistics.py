@@ -86,12 +86,12 @@ def _seen(values: Floats, limit: float) -> Seen:
 
 
 def is_rarer_than(seen: Seen, most: float) -> bool:
-    """Tell whether a rate of at most `most` could have shown an event so often."""
+    """Return whether a rate of at most `most` could have shown an event as often as it was seen."""
     return float(binom.sf(seen.times - 1, seen.trials, min(most, 1.0))) >= ALPHA
 
 
 def has_rate(seen: Seen, rate: float, *, tests: int) -> bool:
-    """Tell whether an event of this rate could have been seen so often, neither more nor less; `tests` of it share one ALPHA."""
+    """Return whether an event of this rate could have been seen as often as it was; `tests` of it share one ALPHA."""
     likely = ALPHA / (2 * tests)
     often, seldom = binom.sf(seen.times - 1, seen.trials, rate), binom.cdf(seen.times, seen.trials, rate)
     return bool(min(often, seldom) >= likely)

@@ -25,7 +25,7 @@ class NoEntropy:
     private = False
 
     def words(self, size: int) -> NDArray[np.uint64]:
-        """Return the word so many times."""
+        """Return the word `size` times."""
         return np.full(size, _MIDDLE_WORD, dtype=np.uint64)
 
 
@@ -46,7 +46,7 @@ class Trial:
         return self._answered(run(self.query, table(self.query, rows), engine=self.engine, pipeline=self.pipeline))
 
     def choose(self, what: str, step: str, rows: Iterable[Row], *, times: int) -> list[tuple[float, Noised]]:
-        """Release the same made-up rows with real noise so many times, and say what was chosen, and from what."""
+        """Release the same made-up rows with real noise `times` times, and say what was chosen, and from what."""
         content = table(self.query, rows)
         return [self._chosen(what, step, content) for _ in range(times)]
 
@@ -84,7 +84,7 @@ class Trial:
 
 
 def _numbers(column: pa.ChunkedArray) -> list[float]:
-    """Read released values as numbers; dates and moments are counted from 1970."""
+    """Read released values as numbers; dates and timestamps are counted from 1970."""
     whole = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64()}
     read: list[float] = column.cast(whole.get(column.type, column.type)).cast(pa.float64()).to_pylist()
     return read

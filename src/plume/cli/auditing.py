@@ -9,7 +9,7 @@ from plume.cli.asking import make_engine, make_query
 from plume.cli.targets import check_targets
 from plume.cli.terminal import put, remarks
 from plume.errors import AuditFailed
-from plume.release import write_whole
+from plume.output.files import write_text
 
 _ENDINGS = (".json", ".txt")
 
@@ -29,5 +29,5 @@ def _deliver(text: str, out: Path | None, options: Mapping[str, Any]) -> None:
     if out is None:
         put(f"{text}\n")
         return
-    write_whole(out, lambda file: file.write(f"{text}\n".encode()))
+    write_text(out, f"{text}\n")
     remarks(quiet=options["quiet"])(f"report written to {out}")

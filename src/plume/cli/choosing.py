@@ -37,7 +37,7 @@ layout_option = click.option(
     type=click.Choice(["table", "csv", "json"]),
     default="table",
     show_default=True,
-    help="How it looks on standard output.",
+    help="Format on standard output.",
 )
 
 
@@ -50,11 +50,9 @@ layout_option = click.option(
     type=int,
     multiple=True,
     metavar="N",
-    help="Tell the chance of keys with so many users; repeatable.",
+    help="Show the chance that a key with this many users is released; repeatable.",
 )
-@click.option(
-    "--keys-of-user", type=int, metavar="N", help="In how many keys each of them is, if not in all that count."
-)
+@click.option("--keys-of-user", type=int, metavar="N", help="Keys per user to assume (default: --max-keys-per-user).")
 @layout_option
 @report_option
 @force_option

@@ -89,7 +89,7 @@ def sql(**options: Any) -> None:
 def explain(**options: Any) -> None:
     """Say how a query would be answered; touches no data.
 
-    The guarantee, what each part spends, the noise, how keys are chosen, and the steps. The query is given by its options, by --query, or
+    The guarantee, what each part spends, the noise, how keys are selected, and the steps. The query is given by its options, by --query, or
     as a STATEMENT like that of `plume sql`.
     """
     from plume.cli.explaining import print_explanation  # noqa: PLC0415 - imports engines
@@ -117,7 +117,7 @@ def explain(**options: Any) -> None:
 def audit(**options: Any) -> None:
     """Put a query to the test on made-up neighbours.
 
-    Reads no data and spends nothing. Ends with 1 if a test fails. A pass is no proof: only what was tried was tried.
+    Reads no data and spends nothing. Ends with 1 if a test fails. A pass is not a proof: only what was tried was tried.
     """
     from plume.cli.auditing import audit_query  # noqa: PLC0415 - imports engines
 
@@ -156,7 +156,7 @@ def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None
 def demo(*, users: int, seed: int, quiet: bool) -> None:
     """Release made-up recipe searches, private beside exact.
 
-    Only the data have a seed. The noise is as secret as that of any release, so it differs each time.
+    Only the data has a seed. The noise is as secret as that of any release, so it differs each time.
     """
     from plume.cli.demo import show_demo  # noqa: PLC0415 - imports engines
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from plume.cli.progress import show_stages
+from plume.explanation import limit
 from plume.mechanisms.count import count
 from plume.mechanisms.users import users as count_users
 from plume.plan.analysis import costs
@@ -49,7 +50,7 @@ class Exact:
 
     @property
     def misspellings(self) -> set[str]:
-        """What people typed that is no recipe."""
+        """What people typed that is not a recipe."""
         return self.searches.keys() - set(RECIPES)
 
 
@@ -110,9 +111,8 @@ def _released(release: Release, exact: Exact) -> str:
     return (
         f"{len(released & recipes)} of {len(recipes)} recipes, the most popular above, and "
         f"{len(released & exact.misspellings)} of {len(exact.misspellings):,} misspellings. "
-        f"Private numbers have noise with a standard deviation of {noise}, and one person counts in at most "
-        f"{QUERY.max_keys_per_user} recipes, with at most 3 searches each. "
-        "Exact numbers can be shown only because the data are made up."
+        f"Private numbers have noise with a standard deviation of {noise}. There is a {limit(release.explanation)}; "
+        "of each person at most 3 searches per recipe count. Exact numbers can be shown only because the data is made up."
     )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from plume.cli.asking import make_query
-from plume.cli.output import to_csv
+from plume.cli.output import print_result
 from plume.cli.targets import REPORT_ENDINGS, check_targets
-from plume.cli.terminal import put, remarks
-from plume.tuning.expectation import USUAL_USERS, Expectation, expect
+from plume.cli.terminal import remarks
+from plume.tuning.expectation import USUAL_USERS, expect
 
 
 def print_expectation(options: Mapping[str, Any]) -> None:
@@ -21,17 +21,7 @@ def print_expectation(options: Mapping[str, Any]) -> None:
         users=options["users"] or USUAL_USERS,
         keys_of_user=options["keys_of_user"],
     )
-    _print(expectation, options["layout"])
+    print_result(expectation, options["layout"])
     if report is not None:
         expectation.report(report)
         remarks(quiet=options["quiet"])(f"report written to {report}")
-
-
-def _print(expectation: Expectation, layout: str) -> None:
-    match layout:
-        case "csv":
-            put(to_csv(expectation.to_arrow(), header=True))
-        case "json":
-            put(f"{expectation.to_json()}\n")
-        case _:
-            put(f"{expectation}\n")

@@ -11,7 +11,7 @@ _file = click.argument("file", type=click.Path(path_type=Path))
 def ledger() -> None:
     """Keep the budgets of datasets, and what was spent of them.
 
-    `plume run --ledger FILE --dataset NAME` charges a release before it reads data, and refuses if the budget does not allow it.
+    `plume run --ledger FILE --dataset NAME` charges a release before its plan runs, and refuses if the budget does not allow it.
     """
 
 
@@ -21,7 +21,7 @@ def ledger() -> None:
 @click.option("--epsilon", type=float, required=True, help="The most all its releases may spend together.")
 @click.option("--delta", type=float, default=0.0, help="The same; above 0 unless all keys are public.")
 def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
-    """Give a dataset a budget, in a new ledger or in one that is there."""
+    """Give a dataset a budget, in a new ledger or in an existing one."""
     from plume.cli.accounts import create_dataset  # noqa: PLC0415 - imports SQLite and more
 
     create_dataset(file, dataset, epsilon=epsilon, delta=delta)

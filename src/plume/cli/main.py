@@ -106,6 +106,6 @@ def _end_as_if_interrupted() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Interrupt once: a terminal and its shell both say that they close, and the second must not stop the tidying up."""
-    for other in _ENDING:
+    for other in (*_ENDING, signal.SIGINT):
         signal.signal(other, signal.SIG_IGN)
     signal.default_int_handler(number, frame)

@@ -20,6 +20,7 @@ from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
 from plume.mechanisms.vector_sum import vector_sum
+from plume.redaction import redacting
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ _FORMS = {
     "histogram": _Form(histogram, "histogram(seconds, [0, 10, 60])"),
     "vector_sum": _Form(vector_sum, "vector_sum([east, north], 3), where one user's vector per key is at most 3 long"),
 }
+_UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 # Bounds may be dates, which are written as text.
 _BOUNDS = ("low", "high")
 _RENAMED = re.compile(r"""(?P<call>.*\S)\s+AS\s+(?P<name>\w+|"[^"]+"|'[^']+')\s*""", re.IGNORECASE | re.DOTALL)
@@ -69,14 +71,10 @@ def parse_measure(text: str) -> Mechanism:
 
 
 def _parse(call: str, text: str) -> ast.expr:
-    tree: ast.expr | None = None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a backslash in a column name is nobody's concern
-        with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-            tree = ast.parse(call, mode="eval").body
-    if tree is None:
-        raise MeasureError(f"measure {text!r} cannot be read; write it as in sum(seconds, 0, 60); {_ARGUMENTS}.")
-    return tree
+    refusal = MeasureError(f"measure {text!r} cannot be read; write it as in sum(seconds, 0, 60); {_ARGUMENTS}.")
+    # A backslash in a column name is nobody's concern.
+    with warnings.catch_warnings(action="ignore"), redacting(*_UNREADABLE, to=refusal):
+        return ast.parse(call, mode="eval").body
 
 
 def _function(tree: ast.expr, text: str) -> str:
@@ -85,7 +83,7 @@ def _function(tree: ast.expr, text: str) -> str:
             return name
         case _:
             known = "; ".join(form.example for form in _FORMS.values())
-            raise MeasureError(f"measure {text!r} is none Plume knows; write one of: {known}.")
+            raise MeasureError(f"unknown measure {text!r}; write one of: {known}.")
 
 
 def _given(tree: ast.expr, call: str, text: str) -> list[tuple[str | None, Any]]:
@@ -116,20 +114,19 @@ def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mech
     positional = [value for name, value in given if name is None]
     named = {name: value for name, value in given if name is not None}
     signature = inspect.signature(form.make)
-    try:
-        fits = len(positional) + len(named) == len(given)
-        bound = signature.bind(*positional, **named) if fits else None
-    except TypeError:
-        bound = None
-    if bound is None:
-        parameters = ", ".join(signature.parameters)
-        raise MeasureError(f"measure {text!r} does not fit {function}({parameters}); write {form.example}.")
+    refusal = MeasureError(
+        f"measure {text!r} does not fit {function}({', '.join(signature.parameters)}); write {form.example}."
+    )
+    if len(positional) + len(named) != len(given):
+        raise refusal
+    with redacting(TypeError, to=refusal):
+        bound = signature.bind(*positional, **named)
     bound.arguments |= {name: _bound(bound.arguments[name]) for name in _BOUNDS if name in bound.arguments}
     return form.make(*bound.args, **bound.kwargs)
 
 
 def _bound(value: Any) -> Any:
-    """Read a bound: text that is a date or a moment becomes one."""
+    """Read a bound: text that is a date or a timestamp becomes one."""
     for kind in (date, datetime) if isinstance(value, str) else ():
         with suppress(ValueError):
             return kind.fromisoformat(value)

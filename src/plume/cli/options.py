@@ -9,6 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from plume.limit import MEANING
+
 Command = Callable[..., None]
 Option = Callable[[Command], Command]
 
@@ -59,7 +61,7 @@ class OneForm(click.Command):
         stated = ctx.params.get("statement") is not None
         for param in given:
             if param.name in (_OF_QUERIES if stated else _OF_STATEMENTS):
-                beside = "stands beside a statement, which says it itself" if stated else "is for a statement"
+                beside = "cannot be combined with a statement" if stated else "needs a statement"
                 raise click.UsageError(f"{param.opts[0]} {beside}.", ctx)
         for param in self.params:
             if not stated and param.name in ASKED and param not in given:
@@ -68,7 +70,7 @@ class OneForm(click.Command):
 
 
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
-    """Tell an option that the command line or the query file gives."""
+    """Return whether the command line or the query file gives an option."""
     return ctx.get_parameter_source(str(param.name)) in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
 
 
@@ -83,7 +85,7 @@ _from_file = click.option(
     is_eager=True,
     callback=_query_file,
     metavar="FILE",
-    help="A .toml file with these options; what is given here as well counts.",
+    help="A .toml file with these options; options on the command line override it.",
 )
 _how = together(
     click.option(
@@ -91,21 +93,21 @@ _how = together(
         type=click.Choice(SELECTIONS),
         default="auto",
         show_default=True,
-        help="How keys are chosen.",
+        help="How keys are selected.",
     ),
     click.option(
         "--noise",
         type=click.Choice(["auto", "laplace", "gaussian"]),
         default="auto",
         show_default=True,
-        help="Which noise is drawn; auto takes the one with the smaller error.",
+        help="Kind of noise; auto takes the one with the smaller error.",
     ),
     click.option(
         "--composition",
         type=click.Choice(["tight", "basic"]),
         default="tight",
         show_default=True,
-        help="How costs come together; basic only adds epsilons up, as the paper does.",
+        help="How costs are composed; basic only adds epsilons up, as the paper does.",
     ),
     click.option(
         "--share",
@@ -113,7 +115,7 @@ _how = together(
         type=(str, float),
         multiple=True,
         metavar="PART WEIGHT",
-        help="What 'selection' or a measure weighs when the budget is shared out; repeatable.",
+        help="Weight of 'selection' or of a measure when the budget is divided; repeatable.",
     ),
 )
 
@@ -121,9 +123,11 @@ _how = together(
 def _query_options(*, required: bool) -> Option:
     return together(
         _from_file,
-        click.option("--user", required=required, metavar="COLUMN", help="Whose a row is: the privacy unit."),
         click.option(
-            "--key", "keys", required=required, multiple=True, metavar="COLUMN", help="Group by it; repeatable."
+            "--user", required=required, metavar="COLUMN", help="Column that identifies the user (the privacy unit)."
+        ),
+        click.option(
+            "--key", "keys", required=required, multiple=True, metavar="COLUMN", help="Column to group by; repeatable."
         ),
         click.option(
             "--measure",
@@ -139,7 +143,7 @@ def _query_options(*, required: bool) -> Option:
             callback=_number_or_auto,
             required=required,
             metavar="NUMBER",
-            help="How many keys one user counts in, at most; 'auto' chooses it within the budget.",
+            help=f"{MEANING} 'auto' chooses it within the budget.",
         ),
         click.option("--epsilon", type=float, required=required, help="The most to spend, such as 1.1."),
         click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),
@@ -177,7 +181,7 @@ engine_options = together(
         type=click.Choice(["duckdb", "spark"]),
         default="duckdb",
         show_default=True,
-        help="Who does the work: this process, or a cluster.",
+        help="Where the query runs: in this process, or on a cluster.",
     ),
     click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
     click.option("--threads", type=click.IntRange(min=1), help="DuckDB's default is one per core."),
@@ -185,12 +189,12 @@ engine_options = together(
         "--temp-directory",
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
         metavar="FOLDER",
-        help="Where data that outgrows memory goes, and is removed afterwards.",
+        help="Where data that does not fit into memory goes; it is removed afterwards.",
     ),
     click.option(
         "--spark-lookup",
         type=click.Choice(["auto", "broadcast", "store", "join"]),
-        help="How Spark finds out whether a key was selected.",
+        help="How Spark looks up whether a key was selected.",
     ),
     click.option("--spark-store", metavar="URL", help="The Redis server of --spark-lookup store, redis://host:6379."),
     click.option("--spark-master", metavar="MASTER", help="Such as 'local[4]' or spark://host:7077."),
@@ -214,15 +218,17 @@ output_options = together(
         help="Add columns _low and _high: where values before noise lie, such as 0.95.",
     ),
     click.option("--out", type=_FILE, metavar="FILE", help="Write the rows to a .parquet, .csv or .json file."),
-    click.option("--record", type=_FILE, metavar="FILE", help="Write what was asked and spent to a .json file."),
+    click.option("--record", type=_FILE, metavar="FILE", help="Write the query and what it spent to a .json file."),
     click.option("--report", type=_FILE, metavar="FILE", help="Write a page to look at to a .html file."),
     click.option(
         "--format",
         "layout",
         type=click.Choice(["table", "csv", "json"]),
-        help="How rows look on standard output: table on a terminal, else csv.",
+        help="Format of rows on standard output: table on a terminal, else csv.",
     ),
-    click.option("--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values there."),
+    click.option(
+        "--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values in a column."
+    ),
     force_option,
 )
 
@@ -231,7 +237,7 @@ stdin_option = click.option(
     type=click.Choice(["csv", "json", "jsonl", "parquet"]),
     default="csv",
     show_default=True,
-    help="What standard input holds, if it is read as -.",
+    help="Format of standard input, if it is read as -.",
 )
 
 
@@ -250,7 +256,7 @@ table_options = together(
         multiple=True,
         callback=_pairs,
         metavar="NAME=FILE",
-        help="What a name in the statement means; repeatable.",
+        help="The file behind a table name in the statement; repeatable.",
     ),
     click.option(
         "--public-table",
@@ -258,7 +264,7 @@ table_options = together(
         multiple=True,
         callback=_pairs,
         metavar="NAME=FILE",
-        help="The same, of data about nobody.",
+        help="A table that contains no personal data; repeatable.",
     ),
     click.option(
         "--unit",
@@ -273,8 +279,12 @@ table_options = together(
 
 ledger_options = together(
     click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
-    click.option("--dataset", metavar="NAME", help="Which one."),
-    click.option("--release-id", metavar="ID", help="The same id is charged once and gives the same rows for ever."),
+    click.option("--dataset", metavar="NAME", help="Dataset in the ledger to charge."),
+    click.option(
+        "--release-id",
+        metavar="ID",
+        help="Name of the release; the same name is charged once and always gives the same rows.",
+    ),
 )
 
 pipeline_option = click.option(
@@ -284,7 +294,7 @@ pipeline_option = click.option(
     show_default=True,
     help="Which of the paper's pipelines to run.",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="Say nothing on standard error but errors.")
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only errors on standard error.")
 
 
 def whole_number(least: int, greatest: int) -> Callable[[click.Context, click.Parameter, Any], int]:

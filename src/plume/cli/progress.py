@@ -33,7 +33,7 @@ def show_stages(*, quiet: bool) -> Iterator[OnStep]:
 
 
 def on_terminal() -> bool:
-    """Tell whether standard error can show something that moves."""
+    """Return whether standard error can show something that moves."""
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plume.errors import UsageError
+from plume.redaction import Redaction
 
 
 def _is_number(value: Any) -> bool:
@@ -32,6 +33,7 @@ def _is_weights(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+_UNREADABLE = (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError)
 _TEXT, _WHOLE, _NUMBER = (_is_text, "text"), (_is_whole, "a whole number"), (_is_number, "a number")
 _LIMIT = (_is_limit, 'a whole number or "auto"')
 _LIST, _WEIGHTS = (_is_list, "text or a list of texts"), (_is_weights, "a table of numbers")
@@ -59,7 +61,9 @@ def read_query_file(path: Path) -> dict[str, Any]:
     found = _parse(path)
     for name, value in found.items():
         if name not in _SETTINGS:
-            raise UsageError(f"{path.name!r} says {name!r}, which is no setting; there are {', '.join(_SETTINGS)}.")
+            raise UsageError(
+                f"{path.name!r} says {name!r}, which is not a setting; the settings are {', '.join(_SETTINGS)}."
+            )
         fits, wanted = _SETTINGS[name]
         if not fits(value):
             raise UsageError(f"{path.name!r} says {name} = {value!r}; it must be {wanted}.")
@@ -67,16 +71,18 @@ def read_query_file(path: Path) -> dict[str, Any]:
 
 
 def _parse(path: Path) -> dict[str, Any]:
-    said = ""
-    try:
+    with Redaction(_UNREADABLE, lambda error: UsageError(f"{path.name!r} {_reason(error)}.")):
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        said = "could not be read"
-    except (UnicodeDecodeError, RecursionError):
-        said = "is not TOML in UTF-8"
-    except tomllib.TOMLDecodeError as error:
-        said = f"is not TOML: {error}"
-    raise UsageError(f"{path.name!r} {said}.")
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case OSError():
+            return "could not be read"
+        case tomllib.TOMLDecodeError():
+            return f"is not TOML: {error}"
+        case _:
+            return "is not TOML in UTF-8"
 
 
 def _as_option(name: str, value: Any) -> Any:

@@ -18,7 +18,7 @@ from plume.cli.statement_text import read_text
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
-from plume.release import Release, refuse_intervals
+from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
 from plume.statement.answering import answer, ask
 
@@ -69,11 +69,8 @@ def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release])
         release = release_of(on_step)
     say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)
-    noise = ", ".join(f"{noise.measure} ± {noise.standard_deviation:.4g}" for noise in release.noise)
-    say(release.guarantee)
-    for name, value in release.chosen.items():
-        say(f"chosen within the budget: {name} = {value:g}")
-    say(f"noise (standard deviation): {noise}")
+    for line in summarize(release):
+        say(line)
     if release.receipt is not None:
         receipt = release.receipt
         say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
@@ -95,7 +92,7 @@ def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
     if level is not None:
         refuse_intervals(level, columns)
     if top is not None and (top[0] < 1 or top[1] not in columns):
-        raise UsageError(f"--top needs a number from 1 on and one of the columns {', '.join(columns)}.")
+        raise UsageError(f"--top needs a positive number and one of the columns {', '.join(columns)}.")
 
 
 def _shaped(release: Release, options: Mapping[str, Any]) -> Release:

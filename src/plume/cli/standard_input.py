@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plume.errors import InputError, ResourceError
+from plume.output.files import OWNER_ONLY
+from plume.redaction import redacting
 
 DASH = "-"
 _AT_ONCE = 2**20
@@ -36,11 +38,11 @@ def files_behind(names: tuple[str, ...], form: str, folder: Path | None) -> Iter
 
 
 def _keep(path: Path) -> None:
-    full = False
-    try:
-        with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, _AT_ONCE)
-    except OSError:
-        full = True
-    if full:
-        raise ResourceError("standard input could not be kept for the run; is there room in the temporary folder?")
+    full = ResourceError(
+        "standard input could not be kept for the run; check that the temporary folder has free space."
+    )
+    with (
+        redacting(OSError, to=full),
+        os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY), "wb") as file,
+    ):
+        shutil.copyfileobj(sys.stdin.buffer, file, _AT_ONCE)

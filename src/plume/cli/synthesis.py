@@ -8,6 +8,7 @@ from plume.cli.progress import on_terminal
 from plume.cli.targets import check_target
 from plume.cli.terminal import remarks
 from plume.errors import OutputError
+from plume.redaction import redacting
 from plume.synthetic.dataset import write_paper_data
 
 OnBlock = Callable[[int], None]
@@ -18,14 +19,9 @@ def write_data(users: int, out: Path, *, seed: int, force: bool, quiet: bool) ->
     check_target(out, [".parquet"], force=force)
     say = remarks(quiet=quiet)
     say(f"Making up {users:,} users")
-    rows: int | None = None
-    try:
-        with _show_users(users, quiet=quiet) as on_block:
-            rows = write_paper_data(out, users, seed=seed, on_block=on_block)
-    except OSError:
-        pass
-    if rows is None:
-        raise OutputError(f"{str(out)!r} could not be written; is there room?")
+    failure = OutputError(f"{str(out)!r} could not be written; check that there is free space.")
+    with redacting(OSError, to=failure), _show_users(users, quiet=quiet) as on_block:
+        rows = write_paper_data(out, users, seed=seed, on_block=on_block)
     say(f"{rows:,} rows written to {out}")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from plume.cli.standard_input import DASH
 from plume.cli.statement_text import is_statement_file
-from plume.engines.files import find_files
+from plume.engines.files import find_files, on_this_machine
 from plume.errors import InputError, OutputError
 from plume.ledger.ledger import Ledger
 from plume.report.chart import refuse_without_charts
@@ -97,9 +97,10 @@ def _identities(file: str) -> Iterator[_Identity]:
         with suppress(OSError, ValueError, AttributeError):  # a closed standard input is None
             yield _of(os.fstat(sys.stdin.fileno()))
         return
-    paths: tuple[Path, ...] = (Path(file),)
+    named = on_this_machine(file)
+    paths: tuple[Path, ...] = (Path(named),)
     with suppress(InputError):
-        paths = find_files(file).paths
+        paths = find_files(named).paths
     yield from map(_identity, paths)
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from plume.cli.asking import make_query
 from plume.cli.measure_text import parse_measure
-from plume.cli.output import to_csv
+from plume.cli.output import print_result
 from plume.cli.targets import REPORT_ENDINGS, check_targets
-from plume.cli.terminal import put, remarks
+from plume.cli.terminal import remarks
 from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
 
 _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
@@ -28,19 +28,9 @@ def tune_query(options: Mapping[str, Any]) -> None:
     )
     say = remarks(quiet=options["quiet"])
     if out is None:
-        _print(tuning, options["layout"])
+        print_result(tuning, options["layout"])
     else:
         _WRITERS[out.suffix.lower()](tuning, out)
         say(f"NOT PRIVATE: written to {out}")
     if report is not None:
         say(f"NOT PRIVATE: written to {tuning.report(report)}")
-
-
-def _print(tuning: NotPrivateTuning, layout: str) -> None:
-    match layout:
-        case "csv":
-            put(to_csv(tuning.to_arrow(), header=True))
-        case "json":
-            put(f"{tuning.to_json()}\n")
-        case _:
-            put(f"{tuning}\n")

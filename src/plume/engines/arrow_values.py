@@ -1,4 +1,4 @@
-"""Values of Arrow that engines fail on, although they know the types: text that is not UTF-8, decimals with too many digits, far moments.
+"""Values of Arrow that engines fail on, although they know the types: spoilt text, long decimals, far dates, maps with a key twice.
 
 Such a value becomes NULL before an engine sees it, row by row: what is left of the others is the same whether it is there or not.
 """
@@ -6,6 +6,7 @@ Such a value becomes NULL before an engine sees it, row by row: what is left of 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -24,7 +25,7 @@ def sound(
 
 
 def in_microseconds(found: pa.DataType) -> pa.DataType:
-    """Give the type in which durations, and moments with a zone, are microseconds as in DuckDB, also inside of lists and structures."""
+    """Give the type in which durations, and timestamps with a zone, are microseconds as in DuckDB, also inside of lists and structures."""
     if pa.types.is_duration(found):
         return pa.duration("us")
     if pa.types.is_timestamp(found):
@@ -74,7 +75,7 @@ def _sound(values: pa.Array, kind: pa.DataType) -> list[pa.Array]:
 
 
 def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array:
-    """Leave entries out that are no values, which would spoil all rows of the dictionary."""
+    """Leave entries out that have no value, which would spoil all rows of the dictionary."""
     entries = pa.concat_arrays(_sound(values.dictionary, values.type.value_type))
     return pa.DictionaryArray.from_arrays(values.indices, entries).dictionary_decode().dictionary_encode().cast(kind)
 
@@ -82,19 +83,33 @@ def _sound_dictionary(values: pa.DictionaryArray, kind: pa.DataType) -> pa.Array
 def _converted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if _is_checked(values.type):
         values.validate(full=True)
-        _refuse_lowest(values)
+        _refuse_unknown(values)
     # Nanoseconds that microseconds do not hold are cut off; what would overflow is an error.
     return values if values.type == kind else values.cast(options=pc.CastOptions(kind, allow_time_truncate=True))
 
 
-def _refuse_lowest(values: pa.Array) -> None:
-    """Raise on the one decimal that Arrow takes for a short one, since the lowest number of 128 bits has no positive counterpart."""
+def _refuse_unknown(values: pa.Array) -> None:
+    """Raise on what Arrow takes for a value and engines do not: the lowest decimal of 128 bits, and maps in which a key stands twice."""
     if pa.types.is_decimal128(values.type):
+        # Arrow takes it for a short one, since it has no positive counterpart.
         lowest = pa.Array.from_buffers(values.type, 1, [None, pa.py_buffer(_LOWEST)])
         if pc.any(pc.equal(values, lowest[0])).as_py():
             raise pa.ArrowInvalid
+    if pa.types.is_map(values.type):
+        _refuse_keys_twice(values)
     for inside in _inside(values):
-        _refuse_lowest(inside)
+        _refuse_unknown(inside)
+
+
+def _refuse_keys_twice(maps: pa.MapArray) -> None:
+    """Raise on a map with equal keys; floating-point keys, of which different ones are equal, and nested keys are none here."""
+    if pa.types.is_floating(maps.type.key_type) or pa.types.is_nested(maps.type.key_type):
+        raise pa.ArrowInvalid
+    offsets = maps.offsets.to_numpy()
+    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0])
+    pairs = pa.table({"map": np.repeat(np.arange(len(maps)), np.diff(offsets)), "key": keys})
+    if pairs.group_by(["map", "key"]).aggregate([]).num_rows < len(keys):
+        raise pa.ArrowInvalid
 
 
 def _inside(values: pa.Array) -> list[pa.Array]:
@@ -109,11 +124,12 @@ def _inside(values: pa.Array) -> list[pa.Array]:
 
 
 def _is_checked(found: pa.DataType) -> bool:
-    """Tell whether text, decimals or times, which Arrow takes any bytes for, are of a type or inside of it."""
+    """Return whether text, decimals, times or maps, which Arrow takes any bytes for, are of a type or inside of it."""
     if isinstance(found, pa.BaseExtensionType):
         return _is_checked(found.storage_type)
     if pa.types.is_dictionary(found) or pa.types.is_run_end_encoded(found):
         return _is_checked(found.value_type)
     is_text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     inside = (found.field(place).type for place in range(found.num_fields))
-    return is_text or pa.types.is_decimal(found) or pa.types.is_time(found) or any(map(_is_checked, inside))
+    is_other = pa.types.is_decimal(found) or pa.types.is_time(found) or pa.types.is_map(found)
+    return is_text or is_other or any(map(_is_checked, inside))

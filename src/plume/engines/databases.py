@@ -1,11 +1,14 @@
-"""Tables of DuckDB database files: opened for reading, byte by byte, and no views."""
+"""Tables of DuckDB database files: opened for reading, byte by byte, no views and no computed columns."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Protocol
 
 from plume.engines.engine import DatabaseTable
-from plume.errors import EngineError, InputError, ResourceError, printable
-from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.engines.failures import blaming_data
+from plume.errors import ColumnTypeError, InputError, printable
+from plume.plan.dialect import constant, identifier
+from plume.plan.printing.duckdb import DUCKDB
 
 
 class Databases(Protocol):
@@ -21,16 +24,20 @@ class Databases(Protocol):
         """Make a step a view."""
 
 
-def let_database_in(session: Databases, name: str, table: DatabaseTable) -> Path:
-    """Let a table of a database file in, and say which file that needs; a view might mix the rows of users, and is refused."""
+def let_database_in(session: Databases, name: str, table: DatabaseTable, wanted: Collection[str]) -> Path:
+    """Let a table of a database file in, and say which file that needs.
+
+    A view might mix the rows of users, and is refused. So is a column that is computed when it is read, which may fail on a row.
+    """
     path, shown = table.path.absolute(), printable(table.path.name)
     if not path.is_file():
         raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
     database = identifier(f"database_of_{name}", DUCKDB)
-    if not _opens(session, path, database):
-        raise InputError(
-            f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
-        )
+    refusal = InputError(
+        f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
+    )
+    with blaming_data(refusal):
+        session.attach(str(path), database)
     named = f"database_name = {constant(f'database_of_{name}', DUCKDB)} AND NOT internal"
     found = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
     schemas = [schema for schema, own in found if table.table in (own, f"{schema}.{own}")]
@@ -38,20 +45,17 @@ def let_database_in(session: Databases, name: str, table: DatabaseTable) -> Path
         raise InputError(f"{shown} has no table {table.table!r}, or several; write schema.table, and no views.")
     own = table.table.removeprefix(f"{schemas[0]}.")
     placed = f"{named} AND schema_name = {constant(schemas[0], DUCKDB)} AND table_name = {constant(own, DUCKDB)}"
+    asked_for = {column.casefold() for column in wanted}
+    for (column,) in session.ask(f"SELECT column_name FROM duckdb_columns() WHERE {placed} AND is_generated"):
+        if column.casefold() in asked_for:
+            raise ColumnTypeError(
+                f"column {column!r} of {shown} is GENERATED, so computed from others whenever it is read, which may fail on a row; "
+                "write the table anew, with CREATE TABLE ... AS SELECT."
+            )
     columns = session.ask(f"SELECT column_name, data_type FROM duckdb_columns() WHERE {placed} ORDER BY column_index")
     listed = ", ".join(_byte_by_byte(*column) for column in columns)
     session.define(name, f"SELECT {listed} FROM {database}.{identifier(schemas[0], DUCKDB)}.{identifier(own, DUCKDB)}")
     return path
-
-
-def _opens(session: Databases, path: Path, database: str) -> bool:
-    try:
-        session.attach(str(path), database)
-    except ResourceError:
-        raise
-    except EngineError:
-        return False
-    return True
 
 
 def _byte_by_byte(column: str, kind: str) -> str:

@@ -17,19 +17,22 @@ import pyarrow as pa
 
 from plume.engines.arrow_values import in_microseconds, sound
 from plume.engines.databases import let_database_in
-from plume.engines.duckdb_session import DuckDBSession, PackingSession, typed
+from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession, typed
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Table
+from plume.engines.failures import blaming_data
 from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.json_records import with_records_in_lines
 from plume.engines.parquet_values import read_by_arrow, refuse_types_of_no_other_reader, select_reading
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
-from plume.plan.dialect import DUCKDB, DUCKDB_REREADING, Dialect, constant, identifier
+from plume.plan.dialect import Dialect, constant, identifier
 from plume.plan.expressions import Value
+from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Kind
+from plume.redaction import redacting
 
 _Result = TypeVar("_Result")
 # Grouping many rows takes a third less time in pieces that fit a cache than in all of memory. Small files want smaller pieces than
@@ -46,6 +49,17 @@ _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
 _HELD_MEMORY = "80%"
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
+# Those that move expressions as wholes, if at all. Not `common_subexpressions`, `in_clause`, `type_pushdown` and `scalar_fn_pushdown`,
+# which take parts out of them; nor any that a later DuckDB brings, before somebody has looked at it.
+_OPTIMIZERS = frozenset({
+    "expression_rewriter", "filter_pullup", "filter_pushdown", "empty_result_pullup", "cte_filter_pusher", "regex_range", "join_order",
+    "deliminator", "unnest_rewriter", "unused_columns", "statistics_propagation", "common_aggregate", "column_lifetime",
+    "limit_pushdown", "row_group_pruner", "top_n", "top_n_window_elimination", "build_side_probe_side", "compressed_materialization",
+    "duplicate_groups", "reorder_filter", "sampling_pushdown", "join_filter_pushdown", "materialized_cte",
+    "aggregate_function_rewriter", "late_materialization", "cte_inlining", "common_subplan", "join_elimination", "window_self_join",
+    "projection_pullup", "outer_join_simplification", "window_rewriter", "partitioned_execution", "partial_aggregate_pushdown",
+    "grouping_sets", "distinct_aggregate_rewrite", "aggregate_reuse", "projection_placement", "redundant_order_keys",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,13 +90,12 @@ class DuckDB:
                 session = DuckDBSession(connection)
                 paths = [path for name, table in tables.items() for path in _let_in(session, name, table, spill)]
                 if any(table.stated for table in tables.values()):
-                    # It computes what two expressions share outside of their TRY, where it may fail.
-                    _set(connection, "disabled_optimizers", "'common_subexpressions'")
+                    _leave_expressions_whole(connection)
                 size = sum(path.stat().st_size for path in paths)
                 _divide_memory(connection, size)
                 _lock(connection, paths, spill)
                 if size >= _LARGE_FILES_BYTES:
-                    session = PackingSession(connection, spill / "packed", _dialect(tables, paths), paths)
+                    session = _for_large_files(tables, paths)(connection, spill / "packed", paths)
                 yield session
         finally:
             shutil.rmtree(spill, ignore_errors=True)
@@ -110,6 +123,13 @@ class DuckDB:
                 _set(connection, name, constant(value, DUCKDB))
 
 
+def _leave_expressions_whole(connection: duckdb.DuckDBPyConnection) -> None:
+    """Turn off every optimizer that might compute a part of an expression outside of its TRY, where it may fail."""
+    others = [name for (name,) in connection.execute("SELECT name FROM duckdb_optimizers() ORDER BY name").fetchall()]
+    listed = ",".join(name for name in others if name not in _OPTIMIZERS)
+    _set(connection, "disabled_optimizers", constant(listed, DUCKDB))
+
+
 def _divide_memory(connection: duckdb.DuckDBPyConnection, size: int) -> None:
     """Choose by the size of the files; that of tables in memory is not known, and 0 here."""
     quarter = _bytes(_setting(connection, "memory_limit")) // 4
@@ -133,29 +153,21 @@ def _bytes(shown: str) -> int:
     return int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit))
 
 
-def _dialect(tables: Mapping[str, Table], paths: list[Path]) -> Dialect:
+def _for_large_files(tables: Mapping[str, Table], paths: list[Path]) -> type[PackingSession]:
     """Only what is quick to read is read again: not texts, nor what a statement computes."""
     stated = any(table.stated for table in tables.values())
-    return DUCKDB_REREADING if all(map(is_parquet, paths)) and not stated else DUCKDB
+    return RereadingSession if all(map(is_parquet, paths)) and not stated else PackingSession
 
 
 def _private_folder(where: str | Path | None) -> Path:
-    made: Path | None = None
-    with suppress(OSError, ValueError):
-        made = Path(tempfile.mkdtemp(prefix="plume-", dir=where)).absolute()
-    if made is None:
-        raise _refusal("temp_directory", repr(str(where)), "it must be a folder that can be written to")
-    return made
+    refusal = _refusal("temp_directory", repr(str(where)), "it must be a folder that can be written to")
+    with redacting(OSError, ValueError, to=refusal):
+        return Path(tempfile.mkdtemp(prefix="plume-", dir=where)).absolute()
 
 
 def _set(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> None:
-    refused = False
-    try:
+    with redacting(duckdb.Error, to=_refusal(name, value, "another version of DuckDB might")):
         connection.execute(f"SET {name} = {value}")
-    except duckdb.Error:
-        refused = True
-    if refused:
-        raise _refusal(name, value, "another version of DuckDB might")
 
 
 def _setting(connection: duckdb.DuckDBPyConnection, name: str) -> Any:
@@ -197,16 +209,15 @@ def _open(session: DuckDBSession, name: str, table: Table, folder: Path) -> tupl
             _reread_by_arrow(session, name, lined, table.kinds)
         return lined.paths
     if isinstance(table.content, DatabaseTable):
-        return (let_database_in(session, name, table.content),)
+        return (let_database_in(session, name, table.content, table.kinds),)
     _open_memory(session, name, table.content, table.kinds)
     return ()
 
 
 def _read(files: Files, call: Callable[[], _Result]) -> _Result:
     """Call what reads files; if it fails, the files are not what their endings say."""
-    with _ignoring_failures():
+    with blaming_data(InputError(f"{files.names} could not be read as {files.format}.")):
         return call()
-    raise InputError(f"{files.names} could not be read as {files.format}.")
 
 
 def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
@@ -214,40 +225,30 @@ def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Map
     types = {column: found for column, found in session.types(name).items() if column in kinds}
     withheld(name, lambda: refuse_types_of_no_other_reader(session, files, types))
     select = select_reading(name, types)
-    if select is None or _succeeds(lambda: session.ask(select)):
+    if select is None or _answers(session, select):
         return
     _read(files, lambda: withheld(name, lambda: read_by_arrow(session, name, files, types)))
 
 
+def _answers(session: DuckDBSession, select: str) -> bool:
+    try:
+        session.ask(select)
+    except ResourceError:  # no fault of the data
+        raise
+    except EngineError:
+        return False
+    return True
+
+
 def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
-    def read() -> None:
+    refusal = InputError(
+        f"this {type(content).__name__} could not be read; can all of it be read, and does DuckDB know the types of its columns?"
+    )
+    with blaming_data(refusal):
         if isinstance(content, duckdb.DuckDBPyRelation):
             _keep_relation(session, name, content, kinds)
         else:
             _read_rows(session, name, to_arrow(content, kinds))
-
-    if not _succeeds(read):
-        raise InputError(
-            f"this {type(content).__name__} could not be read; can all of it be read, and does DuckDB know the types of its columns?"
-        )
-
-
-@contextmanager
-def _ignoring_failures() -> Iterator[None]:
-    """Go on where the engine fails; if only room is missing, that is no fault of the data."""
-    try:
-        yield
-    except ResourceError:
-        raise
-    except EngineError:
-        pass
-
-
-def _succeeds(call: Callable[[], object]) -> bool:
-    with _ignoring_failures():
-        call()
-        return True
-    return False
 
 
 def _read_rows(session: DuckDBSession, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from plume.engines.engine import Table
-from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.plan.dialect import constant, identifier
+from plume.plan.printing.duckdb import DUCKDB
 
 _FIRST, _LAST = "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"
 _INFINITE = ("infinity", "-infinity")

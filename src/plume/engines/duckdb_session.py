@@ -12,8 +12,11 @@ from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
 from plume.engines.engine import Noising, Table
 from plume.errors import InputError
-from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
-from plume.plan.nodes import Lookup
+from plume.plan.dialect import constant, identifier
+from plume.plan.nodes import Lookup, Noise
+from plume.plan.printing.duckdb import DUCKDB, DuckDBPrinter
+from plume.plan.printing.printer import SALT_UNKNOWN
+from plume.plan.rereading import reread
 from plume.plan.types import Schema
 
 _PACKED = "packed"
@@ -24,9 +27,16 @@ _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 class DuckDBSession:
     """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, dialect: Dialect = DUCKDB) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self.dialect = dialect
+
+    def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
+        """Give a plan as it is."""
+        return plan
+
+    def printer(self, salt: str = SALT_UNKNOWN) -> DuckDBPrinter:
+        """Give what prints steps for DuckDB."""
+        return DuckDBPrinter(salt)
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
@@ -50,8 +60,12 @@ class DuckDBSession:
         self._execute(name, f"CREATE OR REPLACE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
 
     def relate(self, name: str, select: str) -> None:
-        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL."""
+        """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL.
+
+        What fails without a row, such as a constant that is no condition, fails here, where it is planned.
+        """
         self.define(name, select)
+        self._execute(name, f"EXPLAIN SELECT * FROM {identifier(name, DUCKDB)}")
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
@@ -112,10 +126,8 @@ class DuckDBSession:
 class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, dialect: Dialect, files: Sequence[Path]
-    ) -> None:
-        super().__init__(connection, dialect)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path]) -> None:
+        super().__init__(connection)
         self._files, self._found = files, _versions(files)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
 
@@ -130,6 +142,14 @@ class PackingSession(DuckDBSession):
         packed = f"{_PACKED}.main.{identifier(name, DUCKDB)}"
         self._execute(name, f"CREATE TABLE {packed} AS\n{select}")
         self.define(name, f"SELECT * FROM {packed}")
+
+
+class RereadingSession(PackingSession):
+    """A run on large files that are quicker to read again than their rows are to keep."""
+
+    def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
+        """Give a plan that reads the files again."""
+        return reread(plan)
 
 
 def _described(relation: duckdb.DuckDBPyRelation) -> Schema:

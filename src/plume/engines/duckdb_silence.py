@@ -6,7 +6,7 @@ from typing import TypeVar
 import duckdb
 import pyarrow as pa
 
-from plume.engines.quietly import quietly
+from plume.engines.failures import redacted
 from plume.errors import EngineError, PlumeError, ResourceError
 
 _Result = TypeVar("_Result")
@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 
 def withheld(step: str, call: Callable[[], _Result]) -> _Result:
     """Call DuckDB; what it says of a failure is kept back, and a sentence of our own goes on."""
-    return quietly(call, lambda error: _failure(step, error))
+    return redacted(call, lambda error: _failure(step, error))
 
 
 def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:

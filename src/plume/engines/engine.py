@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.plan.dialect import Dialect
-from plume.plan.nodes import Lookup
+from plume.plan.nodes import Lookup, Noise
+from plume.plan.printing.printer import SALT_UNKNOWN, Printer
 from plume.plan.types import Kind, Schema
 
 Noising = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -71,9 +72,11 @@ class Relation:
 class Session(Protocol):
     """One run on an engine: the tables that were let in are there, every step is made here."""
 
-    @property
-    def dialect(self) -> Dialect:
-        """The SQL it speaks."""
+    def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
+        """Give a plan as it is better run here, for the same release; whoever runs it checks it again."""
+
+    def printer(self, salt: str = SALT_UNKNOWN) -> Printer:
+        """Give what prints steps for this session, with the secret of a run."""
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""

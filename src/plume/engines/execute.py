@@ -9,15 +9,15 @@ from plume.engines.engine import Session
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
 from plume.plan.analysis import steps
-from plume.plan.nodes import KeepSelected, Lookup, Node, Noise
-from plume.plan.sql import print_plan
-from plume.plan.step_sql import Printed, print_keep_selected
+from plume.plan.nodes import KeepSelected, Lookup, Node, Noise, Plan
+from plume.plan.printing.plan_sql import print_plan
+from plume.plan.printing.printer import Printed
 
 OnStep = Callable[[str], None]
 
 
 class Walk:
-    """One run of a plan, step by step, and of what becomes of it when more is known: a step that is there is not run again.
+    """One run of a plan, stage by stage: a step that an earlier stage ran is there, and not run again.
 
     Guarantee: the secret order of bounding is fresh, and noise is drawn once per row of each noiser.
     """
@@ -27,9 +27,12 @@ class Walk:
         self._salt = salt(entropy)
         self._made: dict[str, Node] = {}
 
-    def through(self, plan: Noise, *, to: Noise, order: tuple[str, ...]) -> pa.Table:
-        """Run the steps of a plan that lead to one that may leave, and return its rows, sorted by `order`."""
-        printed = print_plan(plan, self._session.dialect, salt=self._salt)
+    def through(self, plan: Plan, *, to: Noise, order: tuple[str, ...]) -> pa.Table:
+        """Run one stage of a plan, and those before it that it reads, and return its rows, sorted by `order`.
+
+        The plan is printed whole: which rows are kept depends on all that read them, in later stages too.
+        """
+        printed = print_plan(plan, self._session.printer(self._salt))
         for step in steps(to):
             if step.name in self._made:
                 self._refuse_another(step)
@@ -46,6 +49,7 @@ class Walk:
             run_step(step, self._session, printed)
 
     def _refuse_another(self, step: Node) -> None:
+        # Stages are rewritten for the data anew after each choice, and what ran must come out as it was.
         if self._made[step.name] != step:
             raise PlumeBug(f"step {step.name} was run already, and as another one")
 
@@ -69,4 +73,4 @@ def _looked_up(step: Node, session: Session) -> str | None:
     """Print a step that looks keys up anew, now that it is known how many there are."""
     if not isinstance(step, KeepSelected) or step.lookup is not Lookup.BROADCAST:
         return None
-    return print_keep_selected(replace(step, lookup=session.lookup(step.selected.name)), session.dialect)
+    return session.printer().keep_selected(replace(step, lookup=session.lookup(step.selected.name)))

@@ -37,6 +37,11 @@ class Files:
     """The columns that stand in the names of folders below the one that was given, as in day=2026-01-31."""
 
 
+def on_this_machine(path: str) -> str:
+    """Give the path behind an address of a file on this machine, as Spark writes it; anything else stays as it is."""
+    return re.sub(r"^file:/+", "/", path)
+
+
 def find_files(given: Any) -> Files:
     """Find the files that a path, a pattern, a folder or a list of them means."""
     found = [path for one in (given if isinstance(given, list | tuple) else [given]) for path in _expand(one)]
@@ -90,13 +95,13 @@ def refuse_special_file(path: Path) -> None:
 
 
 def _is_finished_parquet(path: Path, folder: Path) -> bool:
-    """Tell a Parquet file from one that its writer hides as long as it is not done."""
+    """Return whether a path is a Parquet file, and not one that its writer hides until it is done."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
     return is_parquet(path) and path.is_file() and not hidden
 
 
 def is_parquet(path: Path) -> bool:
-    """Tell by its ending whether a file is Parquet."""
+    """Return whether a file is Parquet, by its ending."""
     return _FORMATS.get(path.suffix.lower()) == "Parquet"
 
 

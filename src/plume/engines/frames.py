@@ -9,6 +9,7 @@ import pyarrow as pa
 from plume.engines.arrow_values import in_microseconds, sound
 from plume.errors import InputError
 from plume.plan.types import Kind
+from plume.redaction import redacting
 
 _TYPES = {
     Kind.TEXT: pa.string(),
@@ -31,23 +32,20 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
             f"data is a {kind}; it must be a path or a list of paths, a pandas or Polars DataFrame, an Arrow table or stream, "
             "or a DuckDB relation."
         )
-    rows = None
-    with suppress(Exception):  # whatever a library raises here may quote data
-        rows = sound(_typed(_arrow(content, list(kinds)), kinds), in_microseconds)
-    if rows is None:
-        raise InputError(
-            f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
-        )
-    return rows
+    refusal = InputError(
+        f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
+    )
+    with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
+        return sound(_typed(_arrow(content, list(kinds)), kinds), in_microseconds)
 
 
 def is_spark_frame(content: Any) -> bool:
-    """Tell a DataFrame of Spark, classic or Connect, without importing either."""
+    """Return whether data is a DataFrame of Spark, classic or Connect, without importing either."""
     return type(content).__module__.startswith("pyspark.sql.") and hasattr(content, "sparkSession")
 
 
 def _is_lazy(content: Any) -> bool:
-    """Tell a Polars LazyFrame."""
+    """Return whether the frame is a Polars LazyFrame."""
     return hasattr(content, "collect") and hasattr(content, "collect_schema")
 
 
@@ -58,8 +56,27 @@ def _arrow(content: Any, wanted: list[str]) -> pa.Table | pa.RecordBatchReader:
     if hasattr(content, "dtypes"):  # pandas and Polars
         content = content[wanted] if set(wanted) <= set(content.columns) else content
         _refuse_objects(content)
-    rows = content if isinstance(content, pa.RecordBatchReader) else pa.table(content)
+    rows = content if isinstance(content, pa.RecordBatchReader) else _table(content)
     return _only(rows, wanted) if set(wanted) <= set(rows.schema.names) else rows
+
+
+def _table(content: Any) -> pa.Table:
+    with suppress(UnicodeEncodeError):
+        return pa.table(content)
+    # Only texts of Python hold half of a surrogate pair, which no other text does, and of frames only those of pandas hold these.
+    return pa.table(content.apply(_without_surrogates))
+
+
+def _without_surrogates(column: Any) -> Any:
+    """Make text that UTF-8 does not have NULL, and leave the type of a column of pandas as it is."""
+    if hasattr(column, "cat"):
+        known = column.cat.categories
+        return column.cat.set_categories(known[[not _is_spoilt(category) for category in known]])
+    return column.mask(column.map(_is_spoilt).astype(bool))
+
+
+def _is_spoilt(value: Any) -> bool:
+    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _refuse_objects(frame: Any) -> None:

@@ -42,13 +42,18 @@ def with_records_in_lines(files: Files, folder: Path) -> Files:
 
 
 def _is_in_lines(path: Path) -> bool:
-    """Return whether no line is too long, and the last one ends: DuckDB loses a last one that does not at some sizes of a file."""
+    """Return whether no line is too long, the first one begins with no mark of an encoding, and the last one ends.
+
+    DuckDB loses a first one with such a mark, and a last one that does not end at some sizes of a file.
+    """
     if path.suffix.lower() in (".gz", ".zst"):
         return _are_lines(_blocks(path))
     size, start = path.stat().st_size, 0
     if size == 0:
         return True
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content[: len(_MARK)] == _MARK:
+            return False
         while start + LONGEST_RECORD < size:
             # From the last end of a line that the longest record could have: all before it are shorter.
             end = content.rfind(b"\n", start, start + LONGEST_RECORD + 1)
@@ -60,7 +65,9 @@ def _is_in_lines(path: Path) -> bool:
 
 def _are_lines(blocks: Iterator[bytes]) -> bool:
     length = 0
-    for block in blocks:
+    for number, block in enumerate(blocks):
+        if number == 0 and block.startswith(_MARK):
+            return False
         first, last = block.find(b"\n"), block.rfind(b"\n")
         length += len(block) if first < 0 else first
         if length > LONGEST_RECORD:
@@ -75,12 +82,18 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield bytes(block)
 
 
+def _unmarked(path: Path) -> Iterator[bytes]:
+    """Give the blocks of a file without the mark that says that it is UTF-8."""
+    for number, block in enumerate(_blocks(path)):
+        yield block.removeprefix(_MARK) if number == 0 else block
+
+
 def _rewritten(path: Path, files: Files, folder: Path) -> Path:
     written = Path(tempfile.mkdtemp(dir=folder)) / "rows.jsonl"
     with written.open("wb") as file:
         lines = _Lines(file)
         if files.format == "JSON lines":
-            for block in _blocks(path):
+            for block in _unmarked(path):
                 lines.add(block, np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE))
         else:
             _write_values(path, files, lines)
@@ -91,8 +104,8 @@ def _rewritten(path: Path, files: Files, folder: Path) -> Path:
 def _write_values(path: Path, files: Files, lines: "_Lines") -> None:
     """Write the values of an array, or values one after the other, a line each."""
     values = _Values()
-    for number, block in enumerate(_blocks(path)):
-        lines.add(*values.apart(block.removeprefix(_MARK) if number == 0 else block))
+    for block in _unmarked(path):
+        lines.add(*values.apart(block))
         if values.is_broken:
             break
     if not values.is_complete:
@@ -121,7 +134,7 @@ class _Lines:
         self._hold(block[ends[-1] + 1 :])
 
     def end(self) -> None:
-        """End the record that was begun; of a line end of two characters the first is no part of it."""
+        """End the record that was begun; of a line end of two characters neither belongs to it."""
         record = b"".join(self._held).removesuffix(b"\r")
         is_long = self._length > LONGEST_RECORD + 1 or len(record) > LONGEST_RECORD
         self.file.write(b"null\n" if is_long else record + b"\n")

@@ -16,7 +16,8 @@ from plume.engines.arrow_values import in_microseconds, sound
 from plume.engines.duckdb_types import is_handed_over
 from plume.engines.files import Files
 from plume.errors import ColumnTypeError
-from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.plan.dialect import constant, identifier
+from plume.plan.printing.duckdb import DUCKDB
 
 # Types whose values DuckDB takes from a file bit by bit, whatever they are.
 _COPIED = frozenset(

@@ -15,8 +15,10 @@ import pyarrow as pa
 from plume.engines.files import Files, columns_in_folders
 from plume.engines.json_records import LONGEST_RECORD
 from plume.errors import ColumnNotFound, InputError
-from plume.plan.dialect import DUCKDB, constant, identifier
+from plume.plan.dialect import constant, identifier
+from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Kind
+from plume.redaction import redacting
 
 _TYPES = {
     Kind.TEXT: "VARCHAR",
@@ -59,14 +61,17 @@ def refuse_ambiguous(names: Iterable[str], wanted: Iterable[str]) -> None:
 def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
     """Read Parquet files, which say their types; all must say the same, or rows of some would be cast, which can fail."""
     schema = f"parquet_schema([{_listed(files)}])"
-    wanted = ", ".join(constant(name, DUCKDB) for name in kinds)
-    types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (name IN ({wanted}))"
+    # Names in other cases as well, since DuckDB would take one of them for the wanted one.
+    wanted = ", ".join(f"lower({constant(name, DUCKDB)})" for name in kinds)
+    types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (lower(name) IN ({wanted}))"
     if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
         raise InputError(f"the {len(files.paths)} files differ in the columns this query reads, or in their types.")
     partitioned = constant(bool(files.partitions), DUCKDB)
-    table = f"read_parquet([{_listed(files)}], hive_partitioning={partitioned}, hive_types_autocast=false)"
+    # Writers leave NaN out of the statistics of a file, by which DuckDB would decide for all rows of a group what a condition says of them.
+    options = f"can_have_nan=true, hive_partitioning={partitioned}, hive_types_autocast=false"
+    table = f"read_parquet([{_listed(files)}], {options})"
     named = {name for (name,) in ask(f"SELECT DISTINCT name FROM {schema}")}
-    in_folders = _columns_in_paths(files) if files.partitions else set()
+    in_folders = _columns_in_paths(files) if files.partitions else set[str]()
     if twice := sorted(in_folders & named):
         raise InputError(f"column {twice[0]!r} is in the files and in the names of their folders; rename one of them.")
     if {column for column, *_ in ask(f"DESCRIBE SELECT * FROM {table}")} - named - in_folders:
@@ -77,7 +82,12 @@ def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
 
 def _columns_in_paths(files: Files) -> set[str]:
     """Name the columns DuckDB finds in whole paths, which may be more than those below the folder that was given."""
-    return {name for path in files.paths for name in columns_in_folders(path, below=Path(path.anchor))}
+    found = [list(columns_in_folders(path, below=Path(path.anchor))) for path in files.paths]
+    for names in found:
+        folded = [name.casefold() for name in names]
+        if twice := [name for name in names if folded.count(name.casefold()) > 1]:
+            raise InputError(f"two folders of one path are called {twice[0]!r}=...; rename one of them.")
+    return {name for names in found for name in names}
 
 
 def _selecting_csv(files: Files, kinds: Kinds) -> str:
@@ -110,11 +120,9 @@ def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> No
 
 def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
     """Read the first line: the delimiter that finds most of the wanted columns, then all columns."""
-    head: bytes | None = None
-    with suppress(OSError, pa.ArrowException), pa.input_stream(str(path), compression="detect") as stream:
-        head = stream.read(_LONGEST_HEADER)
-    if head is None:
-        raise InputError(f"{files.names} could not be read as CSV.")
+    refusal = InputError(f"{files.names} could not be read as CSV.")
+    with redacting(OSError, pa.ArrowException, to=refusal), pa.input_stream(str(path), compression="detect") as stream:
+        head: bytes = stream.read(_LONGEST_HEADER)
     text = head.decode("utf-8-sig", errors="replace")
     found = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda delimiter: len(set(found[delimiter]) & set(wanted)))

@@ -3,10 +3,10 @@
 Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,18 +16,20 @@ from pyspark import StorageLevel
 from plume.engines.engine import Noising, Table
 from plume.engines.frames import is_spark_frame
 from plume.engines.spark_reading import let_in
-from plume.engines.spark_rows import make_frame
+from plume.engines.spark_rows import Sound, make_frame
 from plume.engines.spark_session import active_session
 from plume.engines.spark_silence import silence, withheld
 from plume.engines.spark_store import asking, refuse_bare_workers
+from plume.engines.spark_timestamps import read_timestamps
 from plume.engines.spark_types import column_type, is_flat
 from plume.errors import SettingError
 from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
 from plume.noise.entropy import SystemEntropy, salt
-from plume.plan.dialect import SPARK, Dialect, identifier
-from plume.plan.nodes import Lookup
-from plume.plan.step_sql import ASK_STORE
+from plume.plan.dialect import Dialect, identifier
+from plume.plan.nodes import Lookup, Noise
+from plume.plan.printing.printer import SALT_UNKNOWN
+from plume.plan.printing.spark import ASK_STORE, SPARK, SparkPrinter
 from plume.plan.types import Schema
 
 _ANSI = "spark.sql.ansi.enabled"
@@ -50,8 +52,13 @@ _SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
     # Moments with a time zone come back the same wherever this runs.
     "spark.sql.session.timeZone": "UTC",
+    # Dates before 1582 are what they are, and no reason to fail.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     # Nothing about a file is guessed: names of folders are text.
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    # What a cache says of many rows at once knows no NaN, which to a condition is above all numbers.
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     # Kept steps are written once and read twice: packing them takes longer than reading them, small pieces as well.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     "spark.sql.inMemoryColumnarStorage.batchSize": "100000",
@@ -107,7 +114,7 @@ class SparkRun:
 
     def __init__(self, caller: Any, engine: Spark) -> None:
         self.caller = caller
-        self.dialect = replace(SPARK, tasks=_tasks(caller))
+        self._tasks = _tasks(caller)
         self._engine = engine
         self._session = _own_session(caller)
         self._tag = f"plume-{salt(SystemEntropy())}"
@@ -117,6 +124,14 @@ class SparkRun:
         self._shared: list[str] = []
         self._written: dict[str, int] = {}
         self._stored: list[StoredKeys] = []
+
+    def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
+        """Give a plan as it is."""
+        return plan
+
+    def printer(self, salt: str = SALT_UNKNOWN) -> SparkPrinter:
+        """Give what prints steps for Spark, in as many tasks as this session has."""
+        return SparkPrinter(salt, self._tasks)
 
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
@@ -188,7 +203,7 @@ class SparkRun:
         """Write rows down as a step; columns named in `types` get these types, which Arrow may not know."""
         arrow = f"{name}_arrow"
         self._written[name] = rows.num_rows
-        self.read(arrow, rows)
+        self._show(arrow, lambda: make_frame(rows, self._session))
         columns = ", ".join(_typed(column, types) for column in rows.column_names)
         self.define(name, f"SELECT {columns} FROM {identifier(arrow, SPARK)}")
 
@@ -198,22 +213,22 @@ class SparkRun:
         select = f"SELECT * FROM {identifier(name, SPARK)} ORDER BY {by}"
         return withheld(name, lambda: self._session.sql(select).toArrow())
 
-    def read(self, name: str, rows: pa.Table) -> None:
+    def read(self, name: str, rows: pa.Table, sound: Sound) -> None:
         """Hand the rows of an Arrow table over to Spark, to be read under a name."""
-        self._show(name, lambda: make_frame(rows, self._session))
+        self._show(name, lambda: sound(make_frame(rows, self._session)))
 
-    def read_parquet(self, name: str, paths: list[str]) -> None:
+    def read_parquet(self, name: str, paths: list[str], milliseconds: Collection[str], sound: Sound) -> None:
         """Let Parquet files be read under a name, all with the columns that any of them has."""
         reader = self._session.read.option("mergeSchema", "true")
-        self._show(name, lambda: reader.parquet(*paths))
+        self._show(name, lambda: sound(read_timestamps(reader, paths, milliseconds)))
 
-    def share(self, name: str, frame: Any) -> None:
+    def share(self, name: str, frame: Any, sound: Sound) -> None:
         """Let a DataFrame of the caller's session be read under a name."""
         shared = f"plume_{salt(SystemEntropy())}"
         withheld(name, lambda: frame.createGlobalTempView(shared))
         self._shared.append(shared)
         database = self.caller.conf.get("spark.sql.globalTempDatabase")
-        self._show(name, lambda: self._session.table(f"{database}.{shared}"))
+        self._show(name, lambda: sound(self._session.table(f"{database}.{shared}")))
 
     def _show(self, name: str, make: Callable[[], Any]) -> None:
         """Make a DataFrame readable under a name."""

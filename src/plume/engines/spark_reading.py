@@ -1,5 +1,6 @@
 """How data gets into Spark: DataFrames and tables of the caller's, Parquet, and tables in memory by way of Arrow."""
 
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,8 +11,11 @@ from plume.engines.engine import Table
 from plume.engines.files import refuse_special_file
 from plume.engines.frames import is_spark_frame, to_arrow
 from plume.engines.reading import refuse_ambiguous
+from plume.engines.spark_rows import Sound, sound_for
 from plume.engines.spark_silence import withheld
+from plume.engines.spark_timestamps import columns_in_milliseconds
 from plume.errors import EngineError, InputError
+from plume.redaction import redacting
 
 
 class SparkInput(Protocol):
@@ -19,13 +23,13 @@ class SparkInput(Protocol):
 
     caller: Any
 
-    def read(self, name: str, rows: pa.Table) -> None:
+    def read(self, name: str, rows: pa.Table, sound: Sound) -> None:
         """Hand the rows of an Arrow table over."""
 
-    def read_parquet(self, name: str, paths: list[str]) -> None:
-        """Let Parquet files be read."""
+    def read_parquet(self, name: str, paths: list[str], milliseconds: Collection[str], sound: Sound) -> None:
+        """Let Parquet files be read; in the columns of milliseconds, what is not a timestamp in microseconds is NULL."""
 
-    def share(self, name: str, frame: Any) -> None:
+    def share(self, name: str, frame: Any, sound: Sound) -> None:
         """Let a DataFrame of the caller's session be read."""
 
 
@@ -39,7 +43,7 @@ def let_in(run: SparkInput, name: str, table: Table) -> None:
     elif isinstance(content, str) and _is_table_name(content):
         _share_frame(run, name, _named_table(run, content), table)
     elif isinstance(content, str | Path | list | tuple):
-        _open_parquet(run, name, content)
+        _open_parquet(run, name, content, table)
     else:
         _open_memory(run, name, table)
 
@@ -50,14 +54,11 @@ def _is_table_name(text: str) -> bool:
 
 
 def _named_table(run: SparkInput, name: str) -> Any:
-    found = None
-    with suppress(EngineError):
-        found = withheld("input", lambda: (run.caller.table(name).schema, run.caller.table(name))[1])
-    if found is None:
-        raise InputError(
-            f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files."
-        )
-    return found
+    refusal = InputError(
+        f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files."
+    )
+    with redacting(EngineError, to=refusal):
+        return withheld("input", lambda: (run.caller.table(name).schema, run.caller.table(name))[1])
 
 
 def _share_frame(run: SparkInput, name: str, frame: Any, table: Table) -> None:
@@ -70,7 +71,7 @@ def _share_frame(run: SparkInput, name: str, frame: Any, table: Table) -> None:
             "this DataFrame would hold other rows if Spark computed it again (rand, uuid, a random UDF), and users could then count "
             "in more keys than they may; write it to a table first."
         )
-    run.share(name, frame)
+    run.share(name, frame, sound_for(table))
 
 
 _CHANGING = (
@@ -92,30 +93,26 @@ def _may_change(frame: Any) -> bool:
     return any(call in frame._explain_string(extended=True) for call in _CHANGING)  # noqa: SLF001 - the same
 
 
-def _open_parquet(run: SparkInput, name: str, content: Any) -> None:
+def _open_parquet(run: SparkInput, name: str, content: Any, table: Table) -> None:
     paths = [str(path) for path in (content if isinstance(content, list | tuple) else [content])]
     if not paths:
         raise InputError("the list of files is empty; name at least one Parquet file or folder.")
     for path in paths:
         with suppress(OSError):  # what is no name of a file here may be one elsewhere
             refuse_special_file(Path(path))
-    read = False
-    with suppress(EngineError):
-        run.read_parquet(name, paths)
-        read = True
-    if not read:
-        named = repr(paths[0]) if len(paths) == 1 else f"one of {len(paths)} paths"
-        raise InputError(f"Spark could not read {named} as Parquet, the one format of files Plume reads there.")
+    milliseconds = columns_in_milliseconds(paths, table.kinds)
+    named = repr(paths[0]) if len(paths) == 1 else f"one of {len(paths)} paths"
+    refusal = InputError(f"Spark could not read {named} as Parquet, the one format of files Plume reads there.")
+    with redacting(EngineError, to=refusal):
+        run.read_parquet(name, paths, milliseconds, sound_for(table))
 
 
 def _open_memory(run: SparkInput, name: str, table: Table) -> None:
     rows = to_arrow(table.content, table.kinds)
     refuse_ambiguous([column for column in rows.schema.names if rows.schema.names.count(column) > 1], table.kinds)
-    read = False
-    with suppress(EngineError):
-        run.read(name, withheld(name, lambda: rows if isinstance(rows, pa.Table) else rows.read_all()))
-        read = True
-    if not read:
-        raise InputError(
-            f"this {type(table.content).__name__} could not be read; can all of it be read, and does Spark know the types of its columns?"
-        )
+    refusal = InputError(
+        f"this {type(table.content).__name__} could not be read; can all of it be read, and does Spark know the types of its columns?"
+    )
+    with redacting(EngineError, to=refusal):
+        whole = withheld(name, lambda: rows if isinstance(rows, pa.Table) else rows.read_all())
+        run.read(name, whole, sound_for(table))

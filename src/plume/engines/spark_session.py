@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from plume.engines.java import find_java
 from plume.errors import SettingError
+from plume.redaction import redacting
 
 # A Spark that Plume started has nobody else to talk to, and its log quotes data.
 _SETTINGS = {"spark.log.level": "OFF", "spark.ui.showConsoleProgress": "false"}
@@ -36,17 +37,12 @@ def start_session(
             os.environ["JAVA_HOME"] = home
         # Workers on this machine run this very Python, with what is installed in it.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    started, failed = None, False
-    try:
-        # A server does not take all settings that a new Spark takes, and says so for each; what it takes is what counts.
-        with warnings.catch_warnings(action="ignore"):
-            started = _start({"spark.app.name": "plume", **_SETTINGS, **(settings or {})}, master, remote)
-    except Exception:  # noqa: BLE001 - Spark's own words may hold what the settings held, such as passwords
-        failed = True
-    if failed:
-        where = f"master {master!r}" if remote is None else "that remote server"
-        raise SettingError(f"Spark did not start on {where}; is it there, and are the settings right?")
-    return started
+    where = f"master {master!r}" if remote is None else "that remote server"
+    refusal = SettingError(f"Spark did not start on {where}; is it there, and are the settings right?")
+    # Spark's own words may hold what the settings held, such as passwords. A server does not take all settings that a new Spark takes, and
+    # says so for each; what it takes is what counts.
+    with redacting(Exception, to=refusal), warnings.catch_warnings(action="ignore"):
+        return _start({"spark.app.name": "plume", **_SETTINGS, **(settings or {})}, master, remote)
 
 
 def _start(settings: dict[str, Any], master: str | None, remote: str | None) -> Any:

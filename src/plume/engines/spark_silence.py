@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from plume.engines.quietly import quietly
+from plume.engines.failures import redacted
 from plume.errors import EngineError, PlumeError, ResourceError, StoreError
 
 # PySpark's two loggers of failing queries, those of its gateway to Java, and Spark Connect's.
@@ -56,7 +56,7 @@ def _java_silence(session: Any) -> Iterator[None]:
 
 def withheld(step: str, call: Callable[[], _Result]) -> _Result:
     """Call into Spark; its errors quote data, so they end here and a plain sentence goes on."""
-    return quietly(call, lambda error: _failure(step, error))
+    return redacted(call, lambda error: _failure(step, error))
 
 
 def _failure(step: str, error: Exception) -> PlumeError:

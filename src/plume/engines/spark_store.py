@@ -11,6 +11,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]  # its
 
 from plume.errors import SettingError
 from plume.lookup.store import StoredKeys, ask, connect, encode
+from plume.redaction import Redaction
 from plume.version import __version__
 
 _PROBES = 8
@@ -38,23 +39,19 @@ def refuse_bare_workers(session: Any, url: str) -> None:
         for batch in batches:
             yield pa.RecordBatch.from_pydict({"version": [__version__] * batch.num_rows})
 
-    found: set[str] = set()
-    words = ""
-    try:
+    with Redaction((Exception,), _failure):  # no data was touched yet, but the address may hold a password
         rows = session.range(_PROBES, numPartitions=_PROBES).mapInArrow(probe, "version string").toArrow()
         found = set(rows.column("version").to_pylist())
-    except Exception as error:  # noqa: BLE001 - no data was touched yet, but the address may hold a password
-        words = str(error)
-    if "ModuleNotFoundError" in words:
-        raise SettingError(
-            "executors cannot ask the store: Plume or redis is not installed there; install Plume's wheel and redis on them, "
-            "or leave the store out."
-        )
-    if words:
-        raise SettingError(
-            "executors cannot reach the store; is it there, and does its address hold on their machines?"
-        )
     if found != {__version__}:
         raise SettingError(
             f"executors have another version of Plume than {__version__}, which the driver has; install the same."
         )
+
+
+def _failure(error: Exception) -> SettingError:
+    if "ModuleNotFoundError" in str(error):
+        return SettingError(
+            "executors cannot ask the store: Plume or redis is not installed there; install Plume's wheel and redis on them, "
+            "or leave the store out."
+        )
+    return SettingError("executors cannot reach the store; is it there, and does its address hold on their machines?")

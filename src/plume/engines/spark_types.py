@@ -6,7 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from plume.engines.arrow_values import sound, with_children
-from plume.plan.dialect import SPARK, identifier
+from plume.plan.dialect import identifier
+from plume.plan.printing.spark import SPARK
 from plume.plan.types import ColumnType, Kind
 
 _KINDS = {

@@ -1,1 +1,1 @@
-"""What was spent on each dataset, on disk: charged before data is read, through crashes and races."""
+"""What was spent on each dataset, on disk: charged before a plan runs, through crashes and races."""

@@ -1,13 +1,12 @@
 """What a release costs, in integers: billionths of epsilon and of mu, 10^-15 of delta. Costs are rounded up, limits down."""
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from plume.errors import BudgetError
 from plume.privacy.budget import Budget
-from plume.privacy.cost import Cost, Spent
+from plume.privacy.cost import Cost, Spent, total_epsilon, total_mu, total_shown_alone
 
 EPSILONS = 10**9
 DELTAS = 10**15
@@ -51,13 +50,12 @@ def limit_of(budget: Budget) -> Limit:
 def charge_of(costs: Iterable[Cost], spent: Spent, budget: Budget) -> Charge:
     """Price a release for the ledger; of its whole never more than the budget it was planned for."""
     listed = tuple(costs)
-    passing = math.fsum(cost.novel.delta() if cost.novel else cost.delta for cost in listed)
     return Charge(
         epsilon=_up(min(spent.epsilon, budget.epsilon), EPSILONS),
         delta=_up(min(spent.delta, budget.delta), DELTAS),
-        pure=_up(float(sum(cost.epsilon for cost in listed)), EPSILONS),
-        mu=_up(math.sqrt(math.fsum(cost.mu**2 for cost in listed)), EPSILONS),
-        passing=_up(passing, DELTAS),
+        pure=_up(float(total_epsilon(listed)), EPSILONS),
+        mu=_up(total_mu(listed), EPSILONS),
+        passing=_up(total_shown_alone(listed), DELTAS),
     )
 
 

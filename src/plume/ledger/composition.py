@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
 from plume.privacy.gaussian import delta_of
 from plume.privacy.losses import Coordinates, Losses, Shape, epsilon_within, few_atoms, summed_delta
+from plume.root import after, smallest
 
-# Finer is slower; losses are rounded up to it, so a coarser grid costs budget and never privacy (algorithms 8.27).
+# Finer is slower; losses are rounded up to it, so a coarser grid costs budget and never privacy (docs/guarantees/ledger.md).
 _GRID = 1e-4
 _COARSEST_GRID_STEPS = 10**6
+# Epsilons are searched among those that a ledger counts, to more digits than it does.
+_LARGEST, _HALVINGS = 2.0**29, 60
 # Above the errors of the floating-point numbers that composition is computed in.
 _SAFETY = 1 + 1e-9
 
@@ -28,7 +31,7 @@ class Total:
     delta: int
 
     def within(self, limit: Limit) -> bool:
-        """Tell whether a limit allows it."""
+        """Return whether a limit allows it."""
         return self.epsilon <= limit.epsilon and self.delta <= limit.delta
 
 
@@ -109,13 +112,5 @@ def _of_mixture(parts: _Parts, delta: float) -> float:
 
 
 def _smallest(holds: Callable[[float], bool]) -> float:
-    """Bisect for the smallest epsilon from which on a property holds."""
-    low, high = 0.0, 1.0
-    while not holds(high):
-        low, high = high, 2 * high
-        if high > EPSILONS:
-            return math.inf
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    """Find the smallest epsilon from which on a property holds, infinite if there is none that a ledger counts."""
+    return smallest(holds, start=1.0, close=after(_HALVINGS)) if holds(_LARGEST) else math.inf

@@ -35,6 +35,14 @@ MOVES = {
 }
 """Which entry of a release each must follow."""
 
+_RESERVED = ("epsilon", "delta", "pure", "mu", "passing", "total_epsilon", "total_delta", "charges_before")
+_CONTENTS: dict[Kind, dict[str, type]] = {
+    Kind.DATASET: {"epsilon": int, "delta": int},
+    Kind.RESERVED: dict.fromkeys(_RESERVED, int) | {"request": str},
+    Kind.STAGED: {"sha256": str},
+}
+"""What entries hold, by their kinds; those of the others hold nothing."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -62,6 +70,16 @@ _HASHED = tuple(part.name for part in fields(Entry) if part.name != "hash")
 def written(content: Mapping[str, Any]) -> str:
     """Write content down in the one way that is hashed."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
+
+
+def read_content(kind: Kind, text: str) -> Mapping[str, Any]:
+    """Read what an entry holds; raises ValueError if no entry of its kind holds that."""
+    content = json.loads(text)
+    if not isinstance(content, dict) or {name: type(value) for name, value in content.items()} != _CONTENTS.get(
+        kind, {}
+    ):
+        raise ValueError
+    return content
 
 
 def hash_of(entry: Entry) -> str:

@@ -1,9 +1,7 @@
-"""Where a run and a ledger meet: charged when the first step starts, marked when the first noise is drawn, seen when all is written."""
+"""Where a run and a ledger meet: charged before the first step, marked when the first noise is drawn, seen when all is written."""
 
 import io
 import json
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -18,20 +16,16 @@ from plume.ledger.claim import Claim
 from plume.ledger.entry import Entry
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
+from plume.redaction import redacting
 from plume.release import RECORD, Receipt, Release
-
-OnStep = Callable[[str], None]
 
 
 class ChargedDraw:
-    """The randomness and the progress of one run, watched by its claim.
+    """The randomness of one run, watched by its claim: drawing begins with the first random word after the charge."""
 
-    A run calls `on_step` before it touches rows, so there the charge is made; drawing begins with the first random word after that.
-    """
-
-    def __init__(self, entropy: Entropy, claim: Claim, charge: Charge, on_step: OnStep) -> None:
-        self._entropy, self._claim, self._charge, self._tell = entropy, claim, charge, on_step
-        self._reserved = False
+    def __init__(self, entropy: Entropy, claim: Claim) -> None:
+        self._entropy, self._claim = entropy, claim
+        self._charged = False
         self._drawing: Entry | None = None
 
     @property
@@ -39,16 +33,14 @@ class ChargedDraw:
         """As private as the source behind it."""
         return self._entropy.private
 
-    def on_step(self, step: str) -> None:
-        """Reserve before the first step."""
-        if not self._reserved:
-            self._claim.reserve(self._charge)
-            self._reserved = True
-        self._tell(step)
+    def charge(self, charge: Charge) -> None:
+        """Charge the dataset; the run calls this when its data is open, before the first step."""
+        self._claim.reserve(charge)
+        self._charged = True
 
     def words(self, size: int) -> NDArray[np.uint64]:
         """Mark the release as being drawn before its first noise; the secret order of keys, drawn before any step, is none."""
-        if size and self._reserved:
+        if size and self._charged:
             self.begin_drawing()
         return self._entropy.words(size)
 
@@ -79,15 +71,13 @@ def released(claim: Claim, explanation: Explanation) -> Release:
 
 
 def _bytes(release: Release) -> bytes:
-    sink, held = io.BytesIO(), False
-    with suppress(pa.ArrowException):
+    sink = io.BytesIO()
+    failure = OutputError("Parquet cannot hold one of the key columns, so a ledger cannot keep this release.")
+    with redacting(pa.ArrowException, to=failure):
         release.write_into(sink)
-        held = True
-    if not held:
-        raise OutputError("Parquet cannot hold one of the key columns, so a ledger cannot keep this release.")
     return sink.getvalue()
 
 
 def charge_for(explanation: Explanation) -> Charge:
     """Price what an explanation says will be drawn."""
-    return charge_of(costs(explanation.plan), explanation.spent, explanation.asked.query.budget)
+    return charge_of(costs(explanation.plan), explanation.spent, explanation.query.budget)

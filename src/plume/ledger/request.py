@@ -50,7 +50,6 @@ _MEASURES: dict[type, str] = {
     Histogram: "histogram",
     VectorSum: "vector_sum",
 }
-_NOT_ASKED = "chosen"
 _FIRST_VERSION = "0.1.0"
 _CLOSE = 1e-6
 
@@ -71,7 +70,7 @@ class Request:
     @property
     def canonical(self) -> dict[str, Any]:
         """All that was asked, as plain values."""
-        query = self.explanation.asked.query
+        query = self.explanation.query
         return {
             "dataset": self.dataset,
             "pipeline": self.explanation.pipeline,
@@ -98,12 +97,12 @@ class Request:
         if written == self._as_in_0_1_0:
             return True
         # Plans may be printed otherwise today. Then what stands in a released file decides, where that is all there is to ask.
-        complete = self.relation is None and self.explanation.asked.query.public_keys is None
+        complete = self.relation is None and self.explanation.query.public_keys is None
         return complete and claim.state == Kind.RELEASED and self._is_answered_by(_record(claim.read()))
 
     @property
     def _as_in_0_1_0(self) -> str:
-        query = self.explanation.asked.query
+        query = self.explanation.query
         return _hash(
             {
                 "plume": _FIRST_VERSION,
@@ -132,7 +131,7 @@ def _measure(measure: Mechanism) -> dict[str, Any]:
     if type(measure) not in _MEASURES:
         raise PlumeBug("a measure has no word in the ledger")
     settings: Any = measure
-    given = {field.name: _plain(getattr(measure, field.name)) for field in fields(settings) if field.name != _NOT_ASKED}
+    given = {field.name: _plain(getattr(measure, field.name)) for field in fields(settings)}
     return {"measure": _MEASURES[type(measure)]} | given
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plume.errors import LedgerError, ResourceError
-from plume.ledger.store import sync_folder
+from plume.output.files import OWNER_ONLY, sync_folder, write_new
+from plume.redaction import Redaction, redacting
 
 
 @dataclass(frozen=True)
@@ -29,11 +30,7 @@ class Shelf:
     def stage(self, release_id: str, content: bytes) -> str:
         """Write the bytes where nobody looks for them, make sure they are on disk, and return their hash."""
         with _room_for(release_id):
-            descriptor = os.open(self.staged(release_id), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            write_new(self.staged(release_id), lambda file: file.write(content), OWNER_ONLY)
             sync_folder(self.folder)
         return hash_of_bytes(content)
 
@@ -61,7 +58,7 @@ class Shelf:
 
     @contextmanager
     def lock_if_free(self, release_id: str) -> Iterator[bool]:
-        """Hold a release for this process, and tell whether that worked; the system lets go of it if the process dies."""
+        """Hold a release for this process, and return whether that worked; the system lets go of it if the process dies."""
         path = self.folder / f".lock-{release_id}"
         with _room_for(release_id):
             self.folder.mkdir(mode=0o700, exist_ok=True)
@@ -84,7 +81,7 @@ def hash_of_bytes(content: bytes) -> str:
 def _held(path: Path) -> int | None:
     """Lock a file, and make sure that it is still the one of that name: its last holder removes it."""
     while True:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, OWNER_ONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -96,14 +93,8 @@ def _held(path: Path) -> int | None:
         os.close(descriptor)
 
 
-@contextmanager
-def _room_for(release_id: str) -> Iterator[None]:
-    failed = False
-    try:
-        yield
-    except OSError:
-        failed = True
-    if failed:
-        raise ResourceError(
-            f"release {release_id!r} could not be written beside its ledger; is the folder writable, and is there room?"
-        )
+def _room_for(release_id: str) -> Redaction:
+    failure = ResourceError(
+        f"release {release_id!r} could not be written beside its ledger; check that the folder is writable and has free space."
+    )
+    return redacting(OSError, to=failure)

@@ -1,9 +1,7 @@
 """Entries in one SQLite file. A connection lives for one operation only, so that no fork and no crash ever inherits an open one."""
 
-import json
 import os
 import sqlite3
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -12,8 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
-from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, refuse_broken_chain, written
+from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, read_content, refuse_broken_chain, written
 from plume.ledger.schema import APPLICATION, VERSION, create_tables, refuse_changed_schema
+from plume.output.files import OWNER_ONLY, sync_folder, whole_file, write_new
+from plume.redaction import Redaction, redacting
 
 _WAIT_SECONDS = 30
 # SQLite's locks cannot be relied on there.
@@ -28,30 +28,27 @@ _Result = TypeVar("_Result")
 def create_file(path: Path, fill: Callable[[Path], None]) -> None:
     """Make a ledger; the file appears when it is filled, whole or not at all, and never takes the place of another."""
     _refuse_network(path)
-    failure: str | None = None
-    try:
+    failure = LedgerError(
+        f"{str(path)!r} could not be created; check that the folder exists, is writable and has free space."
+    )
+    with (
+        redacting(OSError, sqlite3.Error, ResourceError, to=failure),
+        redacting(FileExistsError, to=LedgerError(f"{str(path)!r} exists already; give another name.")),
+    ):
         _create_beside(path, fill)
-    except FileExistsError:
-        failure = f"{str(path)!r} exists already; give another name."
-    except (OSError, sqlite3.Error, ResourceError):
-        failure = f"{str(path)!r} could not be made; is its folder there, writable, and is there room?"
-    if failure:
-        raise LedgerError(failure)
 
 
 def _create_beside(path: Path, fill: Callable[[Path], None]) -> None:
-    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
-        made = Path(folder) / "ledger"
-        os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    with whole_file(path, place=os.link) as made:
+        write_new(made, lambda _: None, OWNER_ONLY)
         with _open(made) as connection:
             create_tables(connection)
         fill(made)
-        os.link(made, path)
     sync_folder(path.parent)
 
 
 def refuse_what_is_no_ledger(path: Path) -> None:
-    """Refuse a path without a ledger this version can read; a ledger is never made by the way."""
+    """Refuse a path without a ledger this version can read; opening one never makes it."""
     if not _is_file(path):
         raise LedgerError(f"no ledger {str(path)!r}; make one with plume.Ledger.create or `plume ledger create`.")
     _refuse_network(path)
@@ -59,7 +56,7 @@ def refuse_what_is_no_ledger(path: Path) -> None:
         path, lambda connection: (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
     )
     if found[0] != APPLICATION:
-        raise LedgerError(f"{str(path)!r} is no ledger of Plume.")
+        raise LedgerError(f"{str(path)!r} is not a Plume ledger.")
     if found[1] != VERSION:
         raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {VERSION}.")
 
@@ -108,9 +105,10 @@ def append(path: Path, kind: Kind, dataset: str, release_id: str | None, content
 
 
 def _select(connection: sqlite3.Connection, rest: str, *values: str) -> tuple[Entry, ...]:
-    rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {rest}", values)
+    # All at once: a cursor that is left in the middle, by an entry that cannot be read, would keep the file locked.
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {rest}", values).fetchall()
     return tuple(
-        Entry(number, Kind(kind), dataset, release_id, at, json.loads(content), previous, hash_)
+        Entry(number, Kind(kind), dataset, release_id, at, read_content(Kind(kind), content), previous, hash_)
         for number, kind, dataset, release_id, at, content, previous, hash_ in rows
     )
 
@@ -158,39 +156,29 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
     return found[0]
 
 
-@contextmanager
-def _plainly(path: Path) -> Iterator[None]:
+def _plainly(path: Path) -> Redaction:
     """Say what SQLite complains about in words of our own."""
-    failure: Exception
-    try:
-        yield
-    except sqlite3.IntegrityError as error:
-        failure = Refused(str(error))
-    except sqlite3.OperationalError as error:
-        failure = _failure(path, str(error))
-    except (sqlite3.DatabaseError, ValueError):
-        failure = LedgerDamaged(f"{str(path)!r} is no ledger of Plume, or is damaged.")
-    else:
-        return
-    raise failure
+    return Redaction((sqlite3.DatabaseError, ValueError), lambda error: _failure(path, error))
 
 
 class Refused(PlumeBug):
     """What the database itself refuses, whatever the code above it says."""
 
 
-def _failure(path: Path, said: str) -> Exception:
-    match said:
-        case _ if "locked" in said:
+def _failure(path: Path, error: Exception) -> Exception:
+    if isinstance(error, sqlite3.IntegrityError):
+        return Refused(str(error))
+    match str(error) if isinstance(error, sqlite3.OperationalError) else "":
+        case said if "locked" in said:
             return LedgerError(f"{str(path)!r} was in use for {_WAIT_SECONDS} seconds; try again.")
-        case _ if "readonly" in said or "unable to open" in said:
+        case said if "readonly" in said or "unable to open" in said:
             return LedgerError(f"{str(path)!r} cannot be written; are it and its folder writable?")
-        case _ if "full" in said or "I/O" in said:
+        case said if "full" in said or "I/O" in said:
             return ResourceError(
                 f"{str(path)!r} could not be written: the disk is full or failing. What it says is still true."
             )
         case _:
-            return LedgerDamaged(f"{str(path)!r} is no ledger of Plume, or is damaged.")
+            return LedgerDamaged(f"{str(path)!r} is not a Plume ledger, or is damaged.")
 
 
 def _refuse_network(path: Path) -> None:
@@ -209,12 +197,3 @@ def _file_system(folder: Path) -> str:
             _, mounted, kind, *_ = line.split(" ")
             kinds[Path(mounted)] = kind
     return next((kinds[place] for place in (folder, *folder.parents) if place in kinds), "")
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in a folder survive a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

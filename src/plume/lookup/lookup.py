@@ -9,7 +9,7 @@ MOST_BROADCAST_KEYS = 1_000_000
 def choose_lookup(number_of_keys: int, *, with_store: bool) -> Lookup:
     """Choose by the number of selected keys.
 
-    Guarantee: the selected keys are released anyway, so their number tells nothing more. Design section 4.
+    Guarantee: the selected keys are released anyway, so their number tells nothing more. docs/decisions/0016-lookup-at-run-time.md.
     """
     if number_of_keys <= MOST_BROADCAST_KEYS:
         return Lookup.BROADCAST

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from plume.errors import StoreError
 from plume.noise.entropy import SystemEntropy, salt
+from plume.redaction import Redaction
 
 _KEYS_PER_BUCKET = 512
 _COMMANDS_AT_ONCE = 256
@@ -35,7 +36,7 @@ class StoredKeys:
     buckets: int
 
     def bucket(self, key: bytes) -> int:
-        """Tell which bucket a key is in."""
+        """Find the bucket of a key."""
         return zlib.crc32(key) % self.buckets
 
     def name(self, bucket: int) -> str:
@@ -115,17 +116,19 @@ def ask(client: Any, stored: StoredKeys, keys: Iterable[bytes]) -> dict[bytes, b
 
 def with_client(url: str, use: Callable[[Any], _Result]) -> _Result:
     """Connect, use the connection and close it; what goes wrong is said without the address, which may hold a password."""
-    failure = None
-    try:
-        with connect(url) as client:
-            return use(client)
-    except StoreError:
-        raise
-    except ImportError:
-        failure = "the package redis is not installed there; run pip install redis."
-    except Exception:  # noqa: BLE001 - whatever it is, it may quote keys or the address
-        failure = "is it there, of version 6.2 or newer, with room, and are all nodes of a cluster up?"
-    raise StoreError(f"the store could not be asked or written to: {failure}")
+    with Redaction((Exception,), _failure), connect(url) as client:
+        return use(client)
+
+
+def _failure(error: Exception) -> StoreError:
+    match error:
+        case StoreError():
+            return error
+        case ImportError():
+            reason = "the package redis is not installed there; run pip install redis."
+        case _:
+            reason = "is it there, of version 6.2 or newer, with room, and are all nodes of a cluster up?"
+    return StoreError(f"the store could not be asked or written to: {reason}")
 
 
 def connect(url: str) -> Any:

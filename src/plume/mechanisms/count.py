@@ -1,21 +1,21 @@
 """How many records a key has."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
-from plume.errors import BoundError, shown
+from plume.errors import BoundError, PlumeBug, shown
 from plume.mechanisms.mechanism import Part, State, number, size_of
-from plume.mechanisms.open_bound import AUTO, OpenBound, open_count, until_chosen
+from plume.mechanisms.open_bound import AUTO, OpenBound, open_count
 from plume.mechanisms.rows import NUMBERS, condition, given, values
 from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
-# Public bounds of algorithms 3.1: with fewer than 2**40 users no sum of counts leaves 64 bits.
+# The same for all data (docs/guarantees/count.md): with fewer than 2**40 users no sum of counts leaves 64 bits.
 LARGEST_COUNT = 2**20
 # For measures of single values, whose grid becomes coarser with it.
 MOST_VALUES = 2**10
@@ -32,8 +32,6 @@ class CountRecords:
     column: str | None = None
     name: str = "count"
     where: str | None = None
-    chosen: float | None = field(default=None, repr=False)
-    """What max_per_key was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
         if self.max_per_key != AUTO:
@@ -43,7 +41,9 @@ class CountRecords:
     @property
     def limit(self) -> int:
         """The most records of one user that count per key."""
-        return self.max_per_key if isinstance(self.max_per_key, int) else int(until_chosen(self.chosen))
+        if not isinstance(self.max_per_key, int):
+            raise PlumeBug("records are counted up to a limit that is not chosen yet")
+        return self.max_per_key
 
     @property
     def open_bound(self) -> OpenBound | None:
@@ -51,9 +51,9 @@ class CountRecords:
         is_open = self.max_per_key == AUTO
         return open_count("max_per_key", Column("records"), part="records") if is_open else None
 
-    def with_bound(self, bound: float) -> Self:
+    def with_bound(self, bound: float) -> "CountWithChosenLimit":
         """Give the open limit a number."""
-        return replace(self, chosen=int(bound))
+        return CountWithChosenLimit(int(bound), self.column, self.name, self.where)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -101,8 +101,20 @@ class CountRecords:
         return {self.name: pa.array(noised["records"])}
 
 
+@dataclass(frozen=True)
+class CountWithChosenLimit(CountRecords):
+    """The same with a limit that was chosen: by then a user's records have been counted, even where one is the limit.
+
+    Guarantee: that of a count with this limit. docs/guarantees/auto-bounds.md.
+    """
+
+    def combine_raw(self) -> Aggregates:
+        """Count the records, as was done before the limit was known."""
+        return {"records": Count(), **super().combine_raw()}
+
+
 def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "") -> None:
-    """Refuse a limit on records that is no limit."""
+    """Refuse a limit on records that is out of range."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= largest:
         raise BoundError(
             f"max_per_key is {shown(limit)}; it must be a whole number from 1 to {largest}{or_auto}: "

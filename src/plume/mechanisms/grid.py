@@ -1,4 +1,4 @@
-"""The power-of-two grid on which values become integers, so that sums are exact in any order (algorithms 3.1)."""
+"""The power-of-two grid on which values become integers, so that sums are exact in any order (docs/guarantees/sum.md)."""
 
 import math
 from dataclasses import dataclass

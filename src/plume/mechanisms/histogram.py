@@ -1,7 +1,7 @@
 """How many values lie between public edges."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -115,10 +115,11 @@ def histogram(
 ) -> Histogram:
     """Count the values of a column per key between edges; a value on an edge is in the upper bucket, on the last edge in the last.
 
-    Values outside of the edges are not counted. A user with more than `max_per_key` values in a key is weighted down to so many.
+    Values outside of the edges are not counted. A user with more than `max_per_key` values in a key is weighted down to that number.
 
     >>> list(histogram("seconds", [0, 10, 60]).columns)
     ['seconds_histogram_0_10', 'seconds_histogram_10_60']
     """
     chosen = f"{column}_histogram" if name is None else name
-    return Histogram(column, tuple(edges), max_per_key, name=chosen, where=where)
+    listed = tuple(edges) if isinstance(edges, Iterable) else (edges,)
+    return Histogram(column, listed, max_per_key, name=chosen, where=where)

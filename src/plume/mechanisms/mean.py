@@ -1,9 +1,8 @@
 """The mean of a value: total and number of values, noised together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +11,14 @@ from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.open_bound import AUTO, OpenBound, between, finely, in_fine_steps, is_open, open_bound
-from plume.mechanisms.rows import condition, given
+from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, CountValues, Sum
-from plume.plan.expressions import Absolute, Clamp, Column, Columns, DownWeight, Expression, Quantise
+from plume.plan.expressions import Absolute, Clamp, Column, Columns, DownWeight, Expression, Number, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
-# The error of a mean is least if the total gets twice what the number of values gets (algorithms 4.1).
+# The error of a mean is least if the total gets twice what the number of values gets (docs/guarantees/mean.md).
 _TOTAL_WEIGHT = Fraction(2, 3)
 _BOUNDS = ("low", "high")
 # What is read of a user's own mean where the bounds of single values are not known in time.
@@ -42,8 +41,6 @@ class Mean:
     max_per_key: int
     name: str
     where: str | None = None
-    chosen: float | None = field(default=None, repr=False)
-    """What `high` was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
         refuse_bad_limit(self.max_per_key)
@@ -51,7 +48,8 @@ class Mean:
             raise BoundError(
                 f"max_per_key is {self.max_per_key} beside high = {AUTO!r}, which holds for each user's own mean; leave it at 1."
             )
-        scale_between(*self._bounds)
+        if not self._is_open:
+            scale_between(self.low, self.high)
         condition(self.where)
 
     @property
@@ -59,13 +57,9 @@ class Mean:
         return is_open(self.low, self.high, _BOUNDS)
 
     @property
-    def _bounds(self) -> tuple[Bound | str, Bound | str]:
-        return between(self.low, self.chosen) if self._is_open else (self.low, self.high)
-
-    @property
     def scale(self) -> Scale:
         """The values' grid."""
-        return scale_between(*self._bounds, limit=self.max_per_key)
+        return scale_between(self.low, self.high, limit=self.max_per_key)
 
     @property
     def open_bound(self) -> OpenBound | None:
@@ -73,9 +67,9 @@ class Mean:
         size = Absolute(_OWN_MEAN) if self.low == AUTO else _OWN_MEAN
         return open_bound("high", size, part="total", clips=False) if self._is_open else None
 
-    def with_bound(self, bound: float) -> Self:
+    def with_bound(self, bound: float) -> "MeanWithChosenRange":
         """Give the open bound a number."""
-        return replace(self, chosen=bound)
+        return MeanWithChosenRange(self.column, *between(self.low, bound), self.max_per_key, self.name, self.where)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -85,7 +79,7 @@ class Mean:
     @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
-        return {self.column: self.scale.kinds}
+        return {self.column: NUMBERS if self._is_open else self.scale.kinds}
 
     @property
     def condition(self) -> Expression | None:
@@ -93,17 +87,12 @@ class Mean:
         return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Count the user's values, and total their distances from the middle, or from zero as long as the middle is not known."""
-        found = moments_of(self.scale, self.column, self.where)
-        total = Sum(given(self.where, in_fine_steps(Column(self.column))))
-        return {**found, "total": total} if self._is_open else found
+        """Count the user's values, and total their distances from the middle, or from zero where the range is left open."""
+        return _fine_moments(self) if self._is_open else moments_of(self.scale, self.column, self.where)
 
     def preprocess(self) -> Columns:
         """Weight down users with many values; one without any adds nothing."""
-        scale, weighted = self.scale, weighted_moments(self.scale, self.max_per_key)
-        exponent, origin = finely(scale.exponent, scale.middle)
-        total = Clamp(Quantise(_OWN_MEAN, exponent, origin, *scale.bounds), -scale.largest, scale.largest)
-        return {**weighted, "total": total} if self._is_open else weighted
+        return weighted_moments(self.scale, self.max_per_key)
 
     def combine_keyed(self) -> Aggregates:
         """Add both."""
@@ -114,12 +103,39 @@ class Mean:
         return parts_of_moments(self.scale, self.max_per_key, total=_TOTAL_WEIGHT, values=1 - _TOTAL_WEIGHT)
 
     def size(self) -> Size:
-        """The values that count: the total is at most so many times half the range."""
+        """The values that count: the total is at most half the range times their number."""
         return size_of(self.max_per_key, self.preprocess()["values"])
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Divide, and come back from the middle."""
         return {self.name: self.scale.release(self.scale.middle + mean_distance(self.scale, noised))}
+
+
+@dataclass(frozen=True)
+class MeanWithChosenRange(Mean):
+    """The same with a range that was chosen: by then the user's values have been added up, and it is their own mean that is moved into it.
+
+    Guarantee: that of a mean with this range. docs/guarantees/auto-bounds.md.
+    """
+
+    def combine_raw(self) -> Aggregates:
+        """Count the user's values and total them, as was done before the range was known."""
+        return _fine_moments(self)
+
+    def preprocess(self) -> Columns:
+        """Move the user's own mean into the range, and count its distance from the middle once."""
+        scale = self.scale
+        exponent, origin = finely(scale.exponent, scale.middle)
+        total = Clamp(Quantise(_OWN_MEAN, exponent, origin, *scale.bounds), -scale.largest, scale.largest)
+        return {**weighted_moments(scale, self.max_per_key), "total": total}
+
+
+def _fine_moments(measure: Mean) -> Aggregates:
+    column = Column(measure.column)
+    return {
+        "values": CountValues(given(measure.where, Number(column))),
+        "total": Sum(given(measure.where, in_fine_steps(column))),
+    }
 
 
 def moments_of(scale: Scale, column: str, where: str | None) -> Aggregates:
@@ -167,9 +183,9 @@ def mean(
     name: str | None = None,
     where: str | None = None,
 ) -> Mean:
-    """Average a column per key; each value is moved into [low, high], which are numbers, dates or moments.
+    """Average a column per key; each value is moved into [low, high], which are numbers, dates or timestamps.
 
-    A user with more than `max_per_key` values in a key is weighted down to so many. With 1, each user's own mean counts once. With
+    A user with more than `max_per_key` values in a key is weighted down to that number. With 1, each user's own mean counts once. With
     `high="auto"` the bound is chosen within the budget and each user's own mean is moved into the bounds; `low` then is 0, or "auto" for
     minus the same.
 

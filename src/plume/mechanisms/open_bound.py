@@ -1,10 +1,10 @@
 """A bound that a measure leaves open: what may be chosen for it within the budget, and what is looked at to choose.
 
-Until it is chosen, what users say stays on a grid that is the same for all data; then it is clipped and moved to the bound's own grid.
+Until it is chosen, contributions stay on a grid that is the same for all data; then they are moved into the bound and onto its own grid.
 docs/guarantees/auto-bounds.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -20,7 +20,7 @@ _FINE = -22
 _OCTAVES, _OCTAVES_OF_COUNTS = range(-10, 40), range(20)
 
 
-def _offers(octaves: range) -> tuple[float, ...]:
+def _candidates(octaves: range) -> tuple[float, ...]:
     """Two to an octave, 1 and 1.5 times powers of two: a bound between two of them could gain little."""
     listed = [factor * 2.0**octave for octave in octaves for factor in (1, 1.5)]
     return (*listed, 2.0**octaves.stop)
@@ -28,14 +28,14 @@ def _offers(octaves: range) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class OpenBound:
-    """A bound without a number: its name, the numbers on offer, and how large a user's row is before anything bounds it."""
+    """A bound without a number: its name, the numbers that may be chosen, and how large a contribution is before anything bounds it."""
 
     name: str
     size: Expression
     """Of what combining raw rows gives, in steps; rows without values, and those below 0 where that is the lower bound, have none."""
     part: str
     """The part of the measure whose noise is in proportion to the bound."""
-    offers: tuple[float, ...]
+    candidates: tuple[float, ...]
     unit: Fraction
     """What one step is worth."""
     clips: bool
@@ -43,32 +43,23 @@ class OpenBound:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """The offers in steps."""
-        return tuple(int(Fraction(offer) / self.unit) for offer in self.offers)
+        """The candidates in steps."""
+        return tuple(int(Fraction(one) / self.unit) for one in self.candidates)
 
 
 def open_bound(name: str, size: Expression, *, part: str, clips: bool) -> OpenBound:
     """Leave the bound of a number open."""
-    return OpenBound(name, size, part, _offers(_OCTAVES), Fraction(2) ** _FINE, clips)
+    return OpenBound(name, size, part, _candidates(_OCTAVES), Fraction(2) ** _FINE, clips)
 
 
 def open_count(name: str, size: Expression, *, part: str) -> OpenBound:
     """Leave the bound of a count open: whole numbers only."""
-    offers = tuple(offer for offer in _offers(_OCTAVES_OF_COUNTS) if offer.is_integer())
-    return OpenBound(name, size, part, offers, Fraction(1), clips=True)
-
-
-# Wider in steps of its own grid than most offers and narrower than none: noise that can be drawn for it can be drawn for all.
-_UNTIL_CHOSEN = 3
-
-
-def until_chosen(chosen: float | None) -> float:
-    """Say which bound is in the plan: the chosen one, and before that one to explain plans by."""
-    return _UNTIL_CHOSEN if chosen is None else chosen
+    candidates = tuple(one for one in _candidates(_OCTAVES_OF_COUNTS) if one.is_integer())
+    return OpenBound(name, size, part, candidates, Fraction(1), clips=True)
 
 
 def is_open(low: Any, high: Any, names: tuple[str, str]) -> bool:
-    """Tell whether bounds are left open: the upper one, above 0 or for both signs alike."""
+    """Return whether bounds are left open: the upper one, above 0 or for both signs alike."""
     if not any(isinstance(bound, str) and bound == AUTO for bound in (low, high)):
         return False
     if high != AUTO or isinstance(low, bool) or low not in (0, AUTO):
@@ -79,10 +70,9 @@ def is_open(low: Any, high: Any, names: tuple[str, str]) -> bool:
     return True
 
 
-def between(low: Any, chosen: float | None) -> tuple[float, float]:
-    """Give open bounds the number that was chosen."""
-    most = until_chosen(chosen)
-    return (-most if low == AUTO else 0), most
+def between(low: Any, bound: float) -> tuple[float, float]:
+    """Give open bounds a number."""
+    return (-bound if low == AUTO else 0), bound
 
 
 def in_fine_steps(of: Expression) -> Quantise:
@@ -114,11 +104,3 @@ def open_bounds(measures: Iterable[Any]) -> dict[str, tuple[int, OpenBound]]:
         if bound is not None:
             found[f"{measure.name}: {bound.name}"] = (number, bound)
     return found
-
-
-def with_bounds(measures: tuple[Any, ...], chosen: Mapping[str, float]) -> tuple[Any, ...]:
-    """Give open bounds the numbers that were chosen for them."""
-    numbers = {number: chosen[what] for what, (number, _) in open_bounds(measures).items() if what in chosen}
-    return tuple(
-        measure.with_bound(numbers[number]) if number in numbers else measure for number, measure in enumerate(measures)
-    )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from plume.mechanisms.scale import Floats
 from plume.mechanisms.tally import NoisyTally
 
-# Of the trees tried in algorithms 4.2 this one has the smallest error. Its 4,096 leaves are the grid of what is released.
+# Of the trees that were tried this one has the smallest error (docs/decisions/0012-quantile-tree.md). Its 4,096 leaves are the grid of
+# what is released.
 BRANCHES = 4
 LEVELS = 6
 LEAVES = BRANCHES**LEVELS

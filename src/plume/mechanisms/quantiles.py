@@ -148,7 +148,7 @@ def quantiles(  # noqa: PLR0913 - what quantiles are of, which, and three named 
     name: str | None = None,
     where: str | None = None,
 ) -> Quantiles:
-    """Find quantiles of a column per key; each value is moved into [low, high], which are numbers, dates or moments.
+    """Find quantiles of a column per key; each value is moved into [low, high], which are numbers, dates or timestamps.
 
     Any number of them costs as much as one. Their columns are called `<column>_p50`, `<column>_p99_9` and so on.
 

@@ -1,4 +1,4 @@
-"""Single values between two bounds, as whole steps from their middle: numbers, or dates and moments on a public grid of time."""
+"""Single values between two bounds, as whole steps from their middle: numbers, or dates and timestamps on a public grid of time."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True)
 class Scale:
-    """Values from `low` to `high`: numbers as they are, dates and moments as microseconds since 1970.
+    """Values from `low` to `high`: numbers as they are, dates and timestamps as microseconds since 1970.
 
     Guarantee: it depends on the bounds alone, never on data.
     """
@@ -75,7 +75,7 @@ class Scale:
         return Number(self._position(column))
 
     def leaf(self, column: str, leaves: int) -> Leaf:
-        """Read in which of so many ranges of equal width each value of a column lies, moved into the bounds."""
+        """Read in which of `leaves` ranges of equal width each value of a column lies, moved into the bounds."""
         return Leaf(self._position(column), self.low, self.high, leaves)
 
     def steps(self, column: str) -> Quantise:
@@ -99,13 +99,15 @@ class Scale:
 
 
 def scale_between(low: Any, high: Any, *, limit: int = 1) -> Scale:
-    """Lay a scale between two numbers, two dates or two moments, of which one user has at most `limit` in a key.
+    """Lay a scale between two numbers, two dates or two timestamps, of which one user has at most `limit` in a key.
 
     The grid is the coarser, the more one user may add, so that the sums of 2**40 users stay within 64 bits.
     """
     kinds = {_kind(bound) for bound in (low, high)}
     if len(kinds) != 1:
-        raise RangeError(f"low is {low!r} and high is {high!r}; both must be numbers, or both dates, or both moments.")
+        raise RangeError(
+            f"low is {low!r} and high is {high!r}; both must be numbers, or both dates, or both timestamps."
+        )
     (kind,) = kinds
     bits = STEPS_BITS - max(0, (limit - 1).bit_length() - 1)
     scale = Scale(_position("low", low), _position("high", high), kind, bits)
@@ -131,11 +133,13 @@ def _position(name: str, bound: Any) -> float:
         case datetime(tzinfo=None):
             return (bound.replace(tzinfo=UTC) - _START) / _MICROSECOND
         case datetime():
-            raise RangeError(f"{name} is {bound!r}; a moment is given without a time zone, as the column holds it.")
+            raise RangeError(f"{name} is {bound!r}; a timestamp is given without a time zone, as the column holds it.")
         case date():
             return float((bound.toordinal() - _START.toordinal()) * _DAY)
         case bool():
             pass
         case int() | float() if abs(bound) <= LARGEST_BOUND:
             return float(bound)
-    raise RangeError(f"{name} is {shown(bound)}; it must be a number of at most {LARGEST_BOUND:g}, a date or a moment.")
+    raise RangeError(
+        f"{name} is {shown(bound)}; it must be a number of at most {LARGEST_BOUND:g}, a date or a timestamp."
+    )

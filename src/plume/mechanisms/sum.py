@@ -1,8 +1,7 @@
 """The total of a value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -31,16 +30,14 @@ class SumOfTotals:
     high_total: float | str
     name: str
     where: str | None = None
-    chosen: float | None = field(default=None, repr=False)
-    """What high_total was chosen to be, where it is left open and once it was."""
 
     def __post_init__(self) -> None:
-        self._grid()
+        if not self._is_open:
+            self._grid()
         condition(self.where)
 
     def _grid(self) -> Grid:
-        low, high = between(self.low_total, self.chosen) if self._is_open else (self.low_total, self.high_total)
-        return grid_between(low, high, names=_BOUNDS)
+        return grid_between(self.low_total, self.high_total, names=_BOUNDS)
 
     @property
     def _is_open(self) -> bool:
@@ -53,9 +50,9 @@ class SumOfTotals:
         size = Absolute(total) if self.low_total == AUTO else total
         return open_bound("high_total", size, part="total", clips=True) if self._is_open else None
 
-    def with_bound(self, bound: float) -> Self:
+    def with_bound(self, bound: float) -> "SumWithChosenRange":
         """Give the open bound a number."""
-        return replace(self, chosen=bound)
+        return SumWithChosenRange(self.column, *between(self.low_total, bound), self.name, self.where)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -73,15 +70,15 @@ class SumOfTotals:
         return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
-        """Total the user's values on the grid, or on a finer one as long as bounds are open."""
-        column = Column(self.column)
-        steps = in_fine_steps(column) if self._is_open else Quantise(column, self._grid().exponent)
-        return {"total": Sum(given(self.where, steps))}
+        """Total the user's values on the grid, or on a finer one that is the same for all data where bounds are left open."""
+        if self._is_open:
+            return _fine_total(self)
+        return {"total": Sum(given(self.where, Quantise(Column(self.column), self._grid().exponent)))}
 
     def preprocess(self) -> Columns:
         """Move the total into its bounds; a user without values adds nothing."""
-        grid, total = self._grid(), Column("total")
-        return {"total": on_grid(total, grid) if self._is_open else Clamp(total, grid.low, grid.high)}
+        grid = self._grid()
+        return {"total": Clamp(Column("total"), grid.low, grid.high)}
 
     def combine_keyed(self) -> Aggregates:
         """Add the users' totals."""
@@ -99,6 +96,26 @@ class SumOfTotals:
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Leave the grid."""
         return {self.name: pa.array(noised["total"].astype(np.float64) * float(self._grid().unit))}
+
+
+@dataclass(frozen=True)
+class SumWithChosenRange(SumOfTotals):
+    """The same with a range that was chosen: by then the user's values have been added up, in finer steps.
+
+    Guarantee: that of a sum with this range. docs/guarantees/auto-bounds.md.
+    """
+
+    def combine_raw(self) -> Aggregates:
+        """Total the user's values, as was done before the range was known."""
+        return _fine_total(self)
+
+    def preprocess(self) -> Columns:
+        """Move the total into its range, and onto the grid."""
+        return {"total": on_grid(Column("total"), self._grid())}
+
+
+def _fine_total(measure: SumOfTotals) -> Aggregates:
+    return {"total": Sum(given(measure.where, in_fine_steps(Column(measure.column))))}
 
 
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL

@@ -70,7 +70,7 @@ class NoisyTally:
         return self._noise.standard_deviation
 
     def sums(self, width: int, ranges: Integers) -> Integers:
-        """Give noised sums over ranges of so many leaves; range number r begins at leaf number r * width."""
+        """Give noised sums over ranges of `width` leaves; range number r begins at leaf number r * width."""
         known, drawn = self._drawn.get(width, (np.empty(0, np.int64),) * 2)
         fresh = np.setdiff1d(ranges, known)
         if fresh.size:

@@ -102,7 +102,7 @@ class Variance:
         return self.scale.unit * self.scale.unit * (1 << self.scale.bits)
 
     def size(self) -> Size:
-        """The values that count: totals of them and of their squares are at most so many times what one can be."""
+        """The values that count: totals of them and of their squares are at most their number times what one can be."""
         return size_of(self.max_per_key, self.preprocess()["values"])
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
@@ -135,7 +135,7 @@ def variance(
 ) -> Variance:
     """Take the population variance of a column per key; each value is moved into [low, high].
 
-    A user with more than `max_per_key` values in a key is weighted down to so many.
+    A user with more than `max_per_key` values in a key is weighted down to that number.
 
     >>> variance("seconds", low=0, high=60).name
     'seconds_variance'

@@ -1,7 +1,7 @@
 """The total of several columns at once: one vector per user, clipped to a length."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,5 +114,5 @@ def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum",
     >>> list(vector_sum(["x", "y"], norm=3).columns)
     ['x_vector_sum', 'y_vector_sum']
     """
-    listed = (columns,) if isinstance(columns, str) else tuple(columns)
+    listed = (columns,) if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
     return VectorSum(listed, norm, name=name, where=where)

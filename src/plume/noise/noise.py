@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
+from plume.root import smallest_whole
 
 
 class Noise(Protocol):
@@ -27,7 +28,7 @@ class Noise(Protocol):
 
 
 def tails(noise: Noise, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Tell `tail` of many numbers; what is the same is computed once."""
+    """Give `tail` of many numbers; equal ones are computed once."""
     different, places = np.unique(at_least, return_inverse=True)
     found: NDArray[np.float64] = np.array([noise.tail(number) for number in different.tolist()], np.float64)[places]
     return found
@@ -35,10 +36,4 @@ def tails(noise: Noise, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
 
 def half_width(noise: Noise, level: float) -> int:
     """Find the smallest width that noise does not exceed, on either side, with a probability of at least `level`."""
-    low, high = -1, 1
-    while 2 * noise.tail(high + 1) > 1 - level:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if 2 * noise.tail(middle + 1) > 1 - level else (low, middle)
-    return high
+    return smallest_whole(lambda width: 2 * noise.tail(width + 1) <= 1 - level, -1, 1)

@@ -1,23 +1,31 @@
 """Plume section 5: bound, select, join, bound again, aggregate. Five shuffles; accurate and slow."""
 
-from plume.pipelines import chosen, steps
-from plume.pipelines.calibrated import CalibratedQuery
-from plume.plan.nodes import Lookup, Map, Node, Noise
+from plume.calibration.calibrated_query import CalibratedQuery
+from plume.pipelines import steps
+from plume.plan.nodes import CountKeys, Lookup, Map, Node, Noise
 
 
-def naive(asked: CalibratedQuery) -> Noise:
+def naive(calibrated: CalibratedQuery) -> Noise:
     """Plan a query the straightforward way."""
-    rows = steps.rows(asked)
-    selected = _select(asked.for_selection, rows)
-    restricted = steps.restrict(asked, rows, selected, Lookup.JOIN)
-    by_user = steps.by_user(asked, restricted, name="by_user_again")
-    if asked.choices:
-        return chosen.aggregate_chosen(asked, by_user.source, selected)
-    return steps.aggregate(asked, steps.bounded_contributions(asked, by_user), selected)
+    by_user, selected = _selected_by_user(calibrated)
+    return steps.aggregate(calibrated, steps.bounded_contributions(calibrated, by_user), selected)
 
 
-def _select(asked: CalibratedQuery, rows: Map) -> Node:
-    if not asked.rounds:
-        return steps.public_keys(asked)
-    by_user = steps.by_user(asked, rows, measured=False)
-    return steps.select_bounded(asked, by_user)
+def select_rows(calibrated: CalibratedQuery) -> steps.SelectedRows:
+    """The same as far as the join, for numbers that are chosen before users are bounded again."""
+    by_user, selected = _selected_by_user(calibrated)
+    return steps.SelectedRows(by_user.source, selected)
+
+
+def _selected_by_user(calibrated: CalibratedQuery) -> tuple[CountKeys, Node]:
+    rows = steps.rows(calibrated)
+    selected = _select(calibrated, rows)
+    restricted = steps.restrict(calibrated, rows, selected, Lookup.JOIN)
+    return steps.by_user(calibrated, restricted, name="by_user_again"), selected
+
+
+def _select(calibrated: CalibratedQuery, rows: Map) -> Node:
+    if not calibrated.rounds:
+        return steps.public_keys(calibrated)
+    by_user = steps.by_user(calibrated, rows, measured=False)
+    return steps.select_bounded(calibrated, by_user)

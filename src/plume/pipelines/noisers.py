@@ -1,4 +1,4 @@
-"""The two islands of Python that see rows: choosing keys, and noising what is known of them."""
+"""The two islands of Python that every plan has: selecting keys, and noising what is known of them."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.tally import NoisyTally, tally_of
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
-from plume.pipelines.calibrated import CalibratedPart
-from plume.pipelines.columns import MeasureColumns
 from plume.privacy.cost import Cost
 from plume.selection.strategy import SelectionStrategy
 

@@ -1,40 +1,68 @@
-"""The three ways from a query to a plan, by name."""
+"""The three pipelines by name, and the check of what they plan.
+
+A plan is a list of stages: selection, perhaps a second round of it, each number that is chosen, the release. Each stage is a tree that ends
+in one noiser, and later stages read what earlier ones released.
+"""
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TypeVar
 
-from plume.errors import PlumeBug, UsageError
-from plume.pipelines.calibrated import CalibratedQuery
-from plume.pipelines.chosen import calibrate_chosen
-from plume.pipelines.naive import naive
-from plume.pipelines.plume import plume
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
+from plume.errors import PlumeBug
+from plume.pipelines import naive, plume
 from plume.pipelines.runtime_optimized import runtime_optimized
-from plume.plan.analysis import costs
+from plume.pipelines.steps import SelectedRows
+from plume.plan.analysis import costs, noisers
 from plume.plan.nodes import Noise
 from plume.plan.reach import releases_only_noise, unpaid_noisers
 from plume.privacy.cost import refuse_overspending
 from plume.query import Query
 
 PIPELINES: dict[str, Callable[[CalibratedQuery], Noise]] = {
-    "plume": plume,
-    "naive": naive,
+    "plume": plume.plume,
+    "naive": naive.naive,
     "runtime_optimized": runtime_optimized,
 }
+SELECTING_FIRST: dict[str, Callable[[CalibratedQuery], SelectedRows]] = {
+    "plume": plume.select_rows,
+    "naive": naive.select_rows,
+}
+"""Those that can select keys before anything else, so that numbers can be chosen in between."""
 
 
-def make_plan(
-    query: Query, pipeline: Any = "plume", *, chosen: Mapping[str, float] = MappingProxyType({})
-) -> tuple[CalibratedQuery, Noise]:
-    """Plan a query, and refuse a plan that would release anything exact, unbounded or over budget.
+@dataclass(frozen=True)
+class PlannedQuery:
+    """A query, and how it is answered."""
 
-    Where the query leaves numbers open, the plan is one for stand-ins; once they are `chosen`, for these.
+    query: Query
+    """As it was asked."""
+    pipeline: str
+    calibrated: CalibratedQuery
+    """With its noise, and with a number wherever the query leaves one open."""
+    plan: tuple[Noise, ...]
+    """The stages, in the order in which they run."""
+    chosen: Mapping[str, float] = field(default_factory=dict)
+    """What was chosen on the way; nothing, if the query leaves nothing open."""
+
+
+def plan_query(query: Query, pipeline: str) -> PlannedQuery:
+    """Plan a query that has all its numbers."""
+    calibrated = calibrate(query)
+    return checked(PlannedQuery(query, pipeline, calibrated, noisers(PIPELINES[pipeline](calibrated))))
+
+
+Planned = TypeVar("Planned", bound=PlannedQuery)
+
+
+def checked(planned: Planned) -> Planned:
+    """Refuse a plan that would release anything exact, unbounded or over budget, in any of its stages or in all together.
+
+    A session may rewrite the stages for its data; then this is called again, with the stages as they will run.
+
+    Guarantee: what passes spends at most the budget, and noise covers what one user can change. Plume section 4.3, docs/privacy.md.
     """
-    if not isinstance(pipeline, str) or pipeline not in PIPELINES:
-        raise UsageError(f"pipeline is {pipeline!r}; it must be one of {', '.join(PIPELINES)}.")
-    asked = calibrate_chosen(query, chosen)
-    plan = PIPELINES[pipeline](asked)
-    refuse_overspending(costs(plan), query.budget)
-    if not releases_only_noise(plan) or unpaid_noisers(plan):
-        raise PlumeBug(f"the {pipeline} plan of this query would release something noise does not cover")
-    return asked, plan
+    refuse_overspending(costs(planned.plan), planned.query.budget)
+    if not releases_only_noise(planned.plan) or unpaid_noisers(planned.plan):
+        raise PlumeBug(f"the {planned.pipeline} plan of this query would release something noise does not cover")
+    return planned

@@ -1,52 +1,50 @@
 """Plume section 7: bound to select, then bound again what was gathered by user once. Three shuffles, as accurate as naive.
 
-Users within the limit are never cut, neither before selection nor after. If they say little, their rows are combined by key once and serve
-both; only the rows of the others are ranked, twice.
+Users within the limit are never cut, neither before selection nor after. If their contributions are few numbers, their rows are combined
+by key once and serve both; only the rows of the others are ranked, twice.
 """
 
 from dataclasses import replace
 
-from plume.pipelines import chosen, steps
-from plume.pipelines.calibrated import CalibratedQuery
+from plume.calibration.calibrated_query import CalibratedQuery
+from plume.pipelines import steps
 from plume.plan.expressions import Literal
 from plume.plan.nodes import Append, CountKeys, KeepSelected, Lookup, Map, Node, Noise
 
 
-def plume(asked: CalibratedQuery) -> Noise:
+def plume(calibrated: CalibratedQuery) -> Noise:
     """Plan a query the paper's way."""
-    if asked.choices:
-        return _choosing(asked)
-    if not asked.rounds:
-        return steps.aggregate_public_keys(asked)
-    by_user = steps.by_user(asked, steps.rows(asked))
-    uncut, above_limit = steps.uncut(asked, by_user), steps.above_limit(asked, by_user)
-    bounded = steps.keep_few(asked, above_limit, name="bounded")
+    if not calibrated.rounds:
+        return steps.aggregate_public_keys(calibrated)
+    by_user = steps.by_user(calibrated, steps.rows(calibrated))
+    uncut, above_limit = steps.uncut(calibrated, by_user), steps.above_limit(calibrated, by_user)
+    bounded = steps.keep_few(calibrated, above_limit, name="bounded")
 
-    said, carried = (*steps.keys(asked), *steps.weight(asked)), steps.carried(asked)
-    of_uncut = Map("uncut_weights", uncut, (*said, *carried))
-    of_bounded = Map("bounded_weights", bounded, (*said, *((name, Literal(0)) for name, _ in carried)))
-    keyed = steps.combine_by_key(asked, Append("weights", (of_uncut, of_bounded)), name="keyed")
-    selected = steps.select_keys(asked, keyed, by_user)
+    weights, carried = (*steps.keys(calibrated), *steps.weight(calibrated)), steps.carried(calibrated)
+    of_uncut = Map("uncut_weights", uncut, (*weights, *carried))
+    of_bounded = Map("bounded_weights", bounded, (*weights, *((name, Literal(0)) for name, _ in carried)))
+    keyed = steps.combine_by_key(calibrated, Append("weights", (of_uncut, of_bounded)), name="keyed")
+    selected = steps.select_keys(calibrated, keyed, by_user)
 
-    restricted = steps.restrict(asked, above_limit, selected, Lookup.BROADCAST)
-    of_safe = steps.safe_contributions(asked, restricted)
-    of_uncut_selected = keyed if carried else _uncut_contributions(asked, by_user, selected)
-    return steps.aggregate(asked, (of_uncut_selected, of_safe), selected)
+    restricted = steps.restrict(calibrated, above_limit, selected, Lookup.BROADCAST)
+    of_safe = steps.safe_contributions(calibrated, restricted)
+    of_uncut_selected = keyed if carried else _uncut_contributions(calibrated, by_user, selected)
+    return steps.aggregate(calibrated, (of_uncut_selected, of_safe), selected)
 
 
-def _choosing(asked: CalibratedQuery) -> Noise:
-    """The same with numbers that are not known before keys are selected: what was gathered by user is restricted first, and then split."""
-    if not asked.rounds:
-        return chosen.aggregate_public_keys(asked)
-    by_user = steps.by_user(asked.for_selection, steps.rows(asked))
-    selected = steps.select_bounded(asked.for_selection, by_user)
-    restricted = steps.restrict(asked, by_user.source, selected, Lookup.BROADCAST)
-    return chosen.aggregate_chosen(asked, restricted, selected)
-
-
-def _uncut_contributions(asked: CalibratedQuery, by_user: CountKeys, selected: Node) -> Map:
-    """What uncut users say of selected keys, when it was too much to be added up for all keys."""
+def _uncut_contributions(calibrated: CalibratedQuery, by_user: CountKeys, selected: Node) -> Map:
+    """The contributions of uncut users to selected keys, when they were too many numbers to be added up for all keys."""
     # Nobody's number of keys is needed any more, and without it engines know sooner whom to keep.
-    uncut = replace(steps.uncut(asked, by_user, name="uncut_again"), expressions=steps.as_they_are(by_user.source))
-    restricted = KeepSelected("uncut_selected", uncut, selected, asked.keys, Lookup.BROADCAST)
-    return Map("uncut_contributions", restricted, (*steps.keys(asked), *steps.contributions(asked)))
+    uncut = steps.uncut(calibrated, by_user, name="uncut_again")
+    uncut = replace(uncut, expressions=steps.as_they_are(by_user.source))
+    restricted = KeepSelected("uncut_selected", uncut, selected, calibrated.keys, Lookup.BROADCAST)
+    return Map("uncut_contributions", restricted, (*steps.keys(calibrated), *steps.contributions(calibrated)))
+
+
+def select_rows(calibrated: CalibratedQuery) -> steps.SelectedRows:
+    """Select keys by everybody's weights alone, for numbers that are chosen next: users are split at the limit once that is known."""
+    if not calibrated.rounds:
+        return steps.select_public_rows(calibrated)
+    by_user = steps.by_user(calibrated, steps.rows(calibrated))
+    selected = steps.select_bounded(calibrated, by_user)
+    return steps.SelectedRows(steps.restrict(calibrated, by_user.source, selected, Lookup.BROADCAST), selected)

@@ -1,30 +1,55 @@
 """What can be said of a plan without running it: its steps, what is read twice, its shuffles, what it spends."""
 
 from collections import Counter
+from typing import TypeGuard
 
 from plume.errors import PlumeBug
+from plume.plan.aggregates import AddTallies
+from plume.plan.expressions import UsersWithin
 from plume.plan.nodes import (
     Append,
     Clip,
     Combine,
     CountKeys,
+    DropUsers,
     KeepFew,
     KeepSelected,
+    KeepUsers,
     Lookup,
     Map,
     Node,
     Noise,
+    Plan,
     Scan,
+    roots,
     sources,
 )
+from plume.plan.trees import columns_of
 from plume.privacy.cost import Cost
 
 
-def steps(plan: Node) -> tuple[Node, ...]:
+def steps(plan: Plan) -> tuple[Node, ...]:
     """List the steps of a plan, each once, sources before those that read them."""
     listed: dict[str, Node] = {}
-    _list_steps(plan, listed)
+    for root in (*_ends(plan), *roots(plan)):
+        _list_steps(root, listed)
     return tuple(listed.values())
+
+
+def _ends(plan: Plan) -> tuple[Node, ...]:
+    """Name the stages that no later stage reads; the others are listed where they are read."""
+    ends: list[Node] = []
+    read: dict[str, Node] = {}
+    for root in reversed(roots(plan)):
+        if root.name not in read:
+            ends.append(root)
+            _list_steps(root, read)
+    return tuple(reversed(ends))
+
+
+def noisers(plan: Plan) -> tuple[Noise, ...]:
+    """List the steps at which rows leave: each ends a stage."""
+    return tuple(step for step in steps(plan) if isinstance(step, Noise))
 
 
 def _list_steps(node: Node, listed: dict[str, Node]) -> None:
@@ -37,18 +62,43 @@ def _list_steps(node: Node, listed: dict[str, Node]) -> None:
     listed[node.name] = node
 
 
-def read_twice(plan: Node) -> frozenset[str]:
-    """Name the steps that more than one step reads; engines keep these instead of computing them again."""
-    readers = Counter(source.name for step in steps(plan) for source in sources(step))
+def read_twice(plan: Plan) -> frozenset[str]:
+    """Name the steps that more than one step reads; engines keep these instead of computing them again, except where a step says so."""
+    readers = Counter(source.name for step in steps(plan) for source in _kept_for(step))
     return frozenset(name for name, count in readers.items() if count > 1)
 
 
-def costs(plan: Node) -> tuple[Cost, ...]:
+def _kept_for(step: Node) -> tuple[Node, ...]:
+    return (step.users,) if isinstance(step, KeepUsers | DropUsers) else sources(step)
+
+
+def readers_of(node: Node, plan: Plan) -> list[Node]:
+    """List the steps of a plan that read a step."""
+    return [step for step in steps(plan) if node.name in {source.name for source in sources(step)}]
+
+
+def adds_tallies(step: Node) -> TypeGuard[Combine]:
+    """Return whether a step adds tallies; then it reads its rows once for their numbers, and once for each tally."""
+    return isinstance(step, Combine) and any(isinstance(aggregate, AddTallies) for _, aggregate in step.aggregates)
+
+
+def limit_of_uncounted(step: Node, counted: CountKeys) -> int | None:
+    """Give the limit within which a step keeps users, if it need not know how many keys they have."""
+    if not (
+        isinstance(step, Map) and isinstance(step.where, UsersWithin) and step.where.counted.name == counted.column
+    ):
+        return None
+    reading = [expression for _, expression in step.expressions if counted.column in columns_of(expression)]
+    passed_on = all(expression == step.where.counted for expression in reading) and step.where.limit <= counted.above
+    return step.where.limit if passed_on or not reading else None
+
+
+def costs(plan: Plan) -> tuple[Cost, ...]:
     """List what each noiser of a plan spends."""
-    return tuple(cost for step in steps(plan) if isinstance(step, Noise) for cost in step.noiser.costs)
+    return tuple(cost for step in noisers(plan) for cost in step.noiser.costs)
 
 
-def shuffles(plan: Node) -> int:
+def shuffles(plan: Plan) -> int:
     """Count how often rows must be brought together anew: the paper's measure of cost."""
     return sum(shuffled_by(step) is not None for step in steps(plan))
 

@@ -1,7 +1,7 @@
-"""What differs between engines that print the same plan, and how names and constants get into SQL: quoted here, or not at all."""
+"""What differs between the SQL of engines in words and not in form, and how names and constants get into it: quoted here, or not at all."""
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 
 from plume.errors import PlumeBug
@@ -9,8 +9,34 @@ from plume.plan.expressions import Value
 
 
 @dataclass(frozen=True)
+class StatementForms:
+    """How an engine says what the statement of a caller may say."""
+
+    tries: bool
+    """Whether TRY and TRY_CAST make NULL of what fails; where not, sessions read relations so that nothing in them fails."""
+    timestamp_type: str
+    """The type of a timestamp without a time zone."""
+    starts_with: str
+    """The function that compares how a text begins."""
+    trims_in_words: bool
+    """Whether what is trimmed is said in words, as in TRIM(BOTH 'x' FROM t), and not by a second argument."""
+    rounds_to_places: bool
+    """Whether FLOOR and CEIL take a number of places."""
+    truncates_dates_to_dates: bool
+    """Whether DATE_TRUNC of a date is a date."""
+    extracted_units: tuple[str, ...]
+    """The units that EXTRACT knows beside those of all engines."""
+    truncated_units: tuple[str, ...]
+    """The units that DATE_TRUNC knows beside those of all engines."""
+    has_catalogue: bool
+    """Whether a name that the caller does not explain is a table that the engine knows, or a path that it reads."""
+    tells_capitals_apart: bool
+    """Whether names that differ in capital letters are of two columns."""
+
+
+@dataclass(frozen=True)
 class Dialect:
-    """What differs between engines that print the same plan; dialects are equal if the language is."""
+    """An engine's SQL: its name, its types, how it quotes."""
 
     name: str
     quote: str
@@ -19,37 +45,13 @@ class Dialect:
     """The integer type whose sum cannot overflow, however many rows one user has."""
     wide_type: str
     """The integer type for what is multiplied before it is divided."""
+    divide: str
+    """The operator that divides integers and cuts toward zero."""
     escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside a text constant, in this order."""
-    pattern_escapes: tuple[tuple[str, str], ...] = ()
+    pattern_escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside the pattern of a LIKE, where a backslash is a backslash."""
-    rereads: bool = field(default=False, compare=False)
-    """Whether the table is sooner read again than its rows are kept."""
-    tasks: int | None = field(default=None, compare=False)
-    """How many pieces of rows are worked on at a time, where that is known and matters."""
-
-
-DUCKDB = Dialect(
-    "duckdb", quote='"', text_type="VARCHAR", summable_type="BIGINT", wide_type="HUGEINT", escapes=(("'", "''"),)
-)
-DUCKDB_REREADING = replace(DUCKDB, rereads=True)
-SPARK = Dialect(
-    "spark",
-    quote="`",
-    text_type="STRING",
-    summable_type="DECIMAL(28, 0)",
-    wide_type="DECIMAL(38, 0)",
-    escapes=(("\\", "\\\\"), ("'", "\\'")),
-    pattern_escapes=(("\\", "\\\\"),),
-)
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where a text is going: an engine, and one run on it with its secret."""
-
-    dialect: Dialect
-    salt: str
+    statements: StatementForms
 
 
 def identifier(name: str, dialect: Dialect) -> str:

@@ -1,12 +1,26 @@
 """A plan as text: one line per step, in the order they run."""
 
 from plume.plan.analysis import read_twice, shuffled_by, steps
-from plume.plan.dialect import Dialect
-from plume.plan.nodes import Clip, Combine, CountKeys, KeepFew, KeepSelected, Map, Node, Noise, Scan, sources
-from plume.plan.sql import print_plan
+from plume.plan.nodes import (
+    Clip,
+    Combine,
+    CountKeys,
+    DropUsers,
+    KeepFew,
+    KeepSelected,
+    KeepUsers,
+    Map,
+    Node,
+    Noise,
+    Plan,
+    Scan,
+    sources,
+)
+from plume.plan.printing.plan_sql import print_plan
+from plume.plan.printing.printer import Printer
 
 
-def explain_steps(plan: Node) -> str:
+def explain_steps(plan: Plan) -> str:
     """List the steps of a plan, what they read, where rows are shuffled, and what is read twice."""
     shared = read_twice(plan)
     lines = [(step.name, type(step).__name__, _reads(step), _remarks(step, shared)) for step in steps(plan)]
@@ -17,9 +31,9 @@ def explain_steps(plan: Node) -> str:
     )
 
 
-def print_steps(plan: Node, dialect: Dialect) -> str:
+def print_steps(plan: Plan, printer: Printer) -> str:
     """Print all steps that are SQL, with their names."""
-    statements = [statement for printed in print_plan(plan, dialect).values() for statement in printed]
+    statements = [statement for printed in print_plan(plan, printer).values() for statement in printed]
     return "\n\n".join(f"-- {one.name}{', kept' if one.kept else ''}\n{one.select};" for one in statements) + "\n"
 
 
@@ -50,6 +64,8 @@ def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
             return f"as much as {step.limit} keys per {step.user}"
         case KeepSelected():
             return f"lookup by {step.lookup.value}"
+        case KeepUsers() | DropUsers():
+            return f"{step.source.name} read again"
         case Noise():
             return "drawn once"
         case Scan():

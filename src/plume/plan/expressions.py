@@ -1,6 +1,6 @@
 """The expressions a plan may hold: a closed set, so that every engine can print them and none can raise on data.
 
-Plain frozen trees; `sql.py` prints them, nothing evaluates them in Python.
+Plain frozen trees; `printing/` prints them, nothing evaluates them in Python.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,12 @@ class Literal:
     value: Value
 
 
-# Public guard of algorithms 3.1: no value of one record counts for more than this many steps.
+@dataclass(frozen=True)
+class NoValue:
+    """NULL."""
+
+
+# The same for all data (docs/guarantees/sum.md): no value of one record counts for more than this many steps.
 GUARD = 2**62
 
 
@@ -217,6 +222,22 @@ class Compare:
 
 
 @dataclass(frozen=True)
+class UsersWithin:
+    """True for the rows of users who have at most `limit` of what a step counted into a column; NULL there means few enough."""
+
+    counted: Column
+    limit: int
+
+
+@dataclass(frozen=True)
+class UsersAbove:
+    """True for the rows of users who have more than `limit` of what a step counted into a column."""
+
+    counted: Column
+    limit: int
+
+
+@dataclass(frozen=True)
 class AllOf:
     """True where every condition is."""
 
@@ -263,6 +284,7 @@ class Like:
 Expression = (
     Column
     | Literal
+    | NoValue
     | Number
     | Microseconds
     | When
@@ -284,6 +306,8 @@ Expression = (
     | InverseRoot
     | SecretOrder
     | Compare
+    | UsersWithin
+    | UsersAbove
     | AllOf
     | AnyOf
     | Not

@@ -3,9 +3,10 @@
 Every node is a step: it has a name, which is the paper's word for its rows and the name of its view or table in the engine.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -187,6 +188,36 @@ class DropSelected:
 
 
 @dataclass(frozen=True)
+class KeepUsers:
+    """The rows of users who are among others. Its source is not kept for this, but read again, and must give the same rows again."""
+
+    name: str
+    source: "Node"
+    users: "Node"
+    user: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
+@dataclass(frozen=True)
+class DropUsers:
+    """The rows of users who are not among others; its source is read again for this as well."""
+
+    name: str
+    source: "Node"
+    users: "Node"
+    user: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
+@dataclass(frozen=True)
 class Append:
     """The rows of all sources, which have the same columns."""
 
@@ -201,15 +232,11 @@ class Append:
 
 @dataclass(frozen=True)
 class Noise:
-    """Exact rows leave the engine, noised rows come back: the only way out of a plan.
-
-    `knowing` are the steps whose noised rows decided numbers in this noiser and in the steps below it, such as a limit.
-    """
+    """Exact rows leave the engine, noised rows come back: the only way out of a plan."""
 
     name: str
     source: "Node"
     noiser: Noiser
-    knowing: tuple["Noise", ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -217,7 +244,29 @@ class Noise:
         return self.noiser.writes
 
 
-Node = Scan | Map | Combine | CountKeys | KeepFew | Clip | KeepSelected | DropSelected | Append | Noise
+Node = (
+    Scan
+    | Map
+    | Combine
+    | CountKeys
+    | KeepFew
+    | Clip
+    | KeepSelected
+    | DropSelected
+    | KeepUsers
+    | DropUsers
+    | Append
+    | Noise
+)
+_Node = TypeVar("_Node", bound=Node)
+
+Plan = Node | tuple[Noise, ...]
+"""One tree, or the stages of a run: trees that end in one noiser each. Steps that several stages read are in all their trees."""
+
+
+def roots(plan: Plan) -> tuple[Node, ...]:
+    """Name the nodes that a plan ends in, in the order in which they run."""
+    return plan if isinstance(plan, tuple) else (plan,)
 
 
 def sources(node: Node) -> tuple[Node, ...]:
@@ -229,7 +278,18 @@ def sources(node: Node) -> tuple[Node, ...]:
             return node.sources
         case KeepSelected() | DropSelected():
             return (node.source, node.selected)
-        case Noise():
-            return (*node.knowing, node.source)
+        case KeepUsers() | DropUsers():
+            return (node.source, node.users)
         case _:
             return (node.source,)
+
+
+def reading(node: _Node, others: Mapping[str, Node]) -> _Node:
+    """Let a node read other nodes, which are found by the names of those it reads."""
+    return replace(node, **{field.name: _replaced(getattr(node, field.name), others) for field in fields(node)})
+
+
+def _replaced(value: Any, others: Mapping[str, Node]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_replaced(one, others) for one in value)
+    return others[value.name] if isinstance(value, Node) else value

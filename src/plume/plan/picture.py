@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from plume.plan.analysis import read_twice, shuffled_by, steps
 from plume.plan.explain import doing
-from plume.plan.nodes import Append, Map, Node, Noise, Scan, sources
+from plume.plan.nodes import Append, Map, Node, Noise, Plan, Scan, sources
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Picture:
         return 1 + max(stop.lane for stop in self.stops)
 
 
-def draw(plan: Node) -> Picture:
+def draw(plan: Plan) -> Picture:
     """Draw a plan. Steps that only rename columns or put rows together are left out; what they read flows on."""
     shown = tuple(step for step in steps(plan) if _is_shown(step))
     places = {step.name: place for place, step in enumerate(shown)}

@@ -1,17 +1,29 @@
 """How far one user's data can reach in a plan: the check that nothing leaves unbounded or without noise.
 
 The reach of a column is the number of keys at which one user can change it, or, where noise is paid in squares and contributions were
-clipped, the number of keys that would be as large a change. It is computed for two classes of users at once, those with
-few keys and those with many, since the split by degree treats them apart and no user is in both.
+clipped, the number of keys that would be as large a change. Where a step tells users apart, those with few keys and those with many, it
+is computed for both classes at once: other steps treat them apart, and no user is in both.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TypeGuard
 
 from plume.plan.aggregates import Aggregate, Count, Max
-from plume.plan.expressions import AnyOf, Column, Comparator, Compare, Expression, IsNull, Literal, NoTally, Shrink
+from plume.plan.expressions import (
+    Column,
+    Comparator,
+    Compare,
+    Expression,
+    Literal,
+    NoTally,
+    NoValue,
+    Shrink,
+    UsersAbove,
+    UsersWithin,
+)
 from plume.plan.nodes import (
     USER,
     Append,
@@ -19,34 +31,60 @@ from plume.plan.nodes import (
     Combine,
     CountKeys,
     DropSelected,
+    DropUsers,
     KeepFew,
     KeepSelected,
+    KeepUsers,
     Map,
     Node,
     Noise,
+    Plan,
     Scan,
+    roots,
     sources,
 )
 from plume.plan.trees import columns_of
 
 
 @dataclass(frozen=True)
-class Reach:
-    """Keys one user can change, if the user has few keys and if many; `split` says where and at which number they were told apart."""
+class Split:
+    """Keys one user can change, if the user has few and if many; `by` says where and at which number they were told apart."""
 
-    few: float
-    many: float
-    split: str | None = None
-
-    @property
-    def most(self) -> float:
-        """The reach of any user."""
-        return max(self.few, self.many)
+    by: str
+    few: "Reach"
+    many: "Reach"
 
 
-NOTHING = Reach(0, 0)
-ANYTHING = Reach(math.inf, math.inf)
-_ONE = Reach(1, 1)
+Reach = float | Split
+"""Keys one user can change: any user, or those of two classes, which may be told apart further."""
+NOTHING = 0.0
+ANYTHING = math.inf
+_ONE = 1.0
+
+
+def _most(reach: Reach) -> float:
+    """Give the reach of any user."""
+    return max(_most(reach.few), _most(reach.many)) if isinstance(reach, Split) else reach
+
+
+def _at_most(reach: Reach, limit: float) -> Reach:
+    if isinstance(reach, Split):
+        return replace(reach, few=_at_most(reach.few, limit), many=_at_most(reach.many, limit))
+    return min(reach, limit)
+
+
+def _together(*reaches: Reach) -> Reach:
+    """Add reaches up; classes of users count apart only if the same step told them apart."""
+    nothing: Reach = NOTHING
+    return reduce(_add, reaches, nothing)
+
+
+def _add(one: Reach, other: Reach) -> Reach:
+    if isinstance(one, Split):
+        if isinstance(other, Split) and other.by == one.by:
+            return Split(one.by, _add(one.few, other.few), _add(one.many, other.many))
+        return Split(one.by, _add(one.few, other), _add(one.many, other))
+    return _add(other, one) if isinstance(other, Split) else one + other
 
 
 @dataclass(frozen=True)
@@ -63,20 +101,24 @@ class Rows:
     """The columns that say by how much a user's rows shrink, and how many rows they are as large as then."""
 
 
-def releases_only_noise(plan: Node) -> bool:
-    """Tell whether every path from a table to the plan's rows passes a noiser."""
-    match plan:
+def releases_only_noise(plan: Plan) -> bool:
+    """Return whether every path from a table to the rows of each stage passes a noiser."""
+    return all(map(_is_noised, roots(plan)))
+
+
+def _is_noised(node: Node) -> bool:
+    match node:
         case Noise():
             return True
         case Scan():
-            return plan.public
+            return node.public
         case _:
-            return all(releases_only_noise(source) for source in sources(plan))
+            return all(map(_is_noised, sources(node)))
 
 
-def unpaid_noisers(plan: Node) -> tuple[str, ...]:
-    """Name the noisers whose noise does not cover what one user can change in the rows they read."""
-    found = dict.fromkeys(_unpaid(plan))
+def unpaid_noisers(plan: Plan) -> tuple[str, ...]:
+    """Name the noisers, of all stages, whose noise does not cover what one user can change in the rows they read."""
+    found = dict.fromkeys(name for root in roots(plan) for name in _unpaid(root))
     return tuple(found)
 
 
@@ -88,8 +130,8 @@ def _unpaid(node: Node) -> tuple[str, ...]:
 def _is_paid(node: Noise) -> bool:
     rows = reach(node.source)
     paid = node.noiser.max_keys_per_user
-    hidden = all(rows.columns[column].most <= paid for column in node.noiser.reads)
-    return hidden and rows.presence.most <= (paid if node.noiser.chooses_rows else 0)
+    hidden = all(_most(rows.columns[column]) <= paid for column in node.noiser.reads)
+    return hidden and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
 
 
 def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
@@ -106,20 +148,28 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             return _reach_of_combine(node)
         case CountKeys():
             rows = reach(node.source)
-            whole = Reach(rows.presence.most, rows.presence.most)
-            return replace(rows, presence=whole, columns=dict.fromkeys(node.columns, whole))
+            return replace(rows, columns=dict.fromkeys(node.columns, rows.presence))
         case KeepFew():
             rows = reach(node.source)
-            return _limited(rows, few=node.limit, many=node.limit, split=rows.presence.split)
+            return _limited(rows, _at_most(rows.presence, node.limit)) if rows.one_per_key else rows
         case Clip():
             return _reach_of_clip(node)
-        case KeepSelected():
-            rows = reach(node.source)
-            return replace(rows, presence=NOTHING) if _selected_from(node.selected, node.source) else rows
-        case DropSelected():
-            return reach(node.source)
+        case KeepSelected() | DropSelected():
+            return _reach_of_selected(node)
+        case KeepUsers() | DropUsers():
+            return _reach_of_users(node)
         case Append():
             return _reach_of_append(node)
+
+
+def _limited(rows: Rows, presence: Reach) -> Rows:
+    """Limit how far a user's rows reach, and so all that is in them."""
+    return replace(rows, presence=presence, columns=dict.fromkeys(rows.columns, presence))
+
+
+def _unknown(node: Node) -> Rows:
+    """Take rows to be anybody's, and to depend on everybody."""
+    return Rows(ANYTHING, dict.fromkeys(node.columns, ANYTHING), owned=False, one_per_key=False)
 
 
 def _reach_of_clip(node: Clip) -> Rows:
@@ -140,12 +190,11 @@ def _reach_of_map(node: Map) -> Rows:
 def _filtered(node: Map, rows: Rows) -> Rows:
     """Apply the two filters that mean something here; any other filter depends on a user's own row alone."""
     match node.where:
-        case AnyOf((IsNull(Column(column)), Compare(Column(same), Comparator.AT_MOST, Literal(int(limit))))) if (
-            column == same and _counts(node.source, column)
-        ):
-            return _limited(rows, few=max(limit, node.source.above), many=0, split=f"{node.source.name} at {limit}")
-        case Compare(Column(column), Comparator.GREATER, Literal(int(limit))) if _counts(node.source, column):
-            return _limited(rows, few=0, many=math.inf, split=f"{node.source.name} at {limit}")
+        case UsersWithin(Column(column), limit) if _counts(node.source, column) and rows.one_per_key:
+            few = _at_most(rows.presence, max(limit, node.source.above))
+            return _limited(rows, Split(f"{node.source.name} at {limit}", few=few, many=NOTHING))
+        case UsersAbove(Column(column), limit) if _counts(node.source, column) and rows.one_per_key:
+            return _limited(rows, Split(f"{node.source.name} at {limit}", few=NOTHING, many=rows.presence))
         case Compare(Column(mark), Comparator.EQUAL, Literal(1)) if _marks_public_rows(node.source, mark):
             return replace(rows, presence=NOTHING)
         case _ if rows.owned or node.where is None:
@@ -156,14 +205,6 @@ def _filtered(node: Map, rows: Rows) -> Rows:
 
 def _counts(node: Node, column: str) -> TypeGuard[CountKeys]:
     return isinstance(node, CountKeys) and node.column == column
-
-
-def _limited(rows: Rows, *, few: float, many: float, split: str | None) -> Rows:
-    """Limit how many rows a user has, which limits the keys they reach if each row is another key."""
-    if not rows.one_per_key:
-        return rows
-    limited = Reach(min(rows.presence.few, few), min(rows.presence.many, many), split)
-    return replace(rows, presence=limited, columns=dict.fromkeys(rows.columns, limited))
 
 
 def _marks_public_rows(node: Node, mark: str) -> bool:
@@ -202,15 +243,25 @@ def _reach_of_expression(expression: Expression, rows: Rows) -> Reach:
             return rows.columns[name]
         case Literal(value):
             return NOTHING if value == 0 else rows.presence
+        case NoValue():
+            return rows.presence
         case NoTally():
             return NOTHING
         case Shrink(_, Column(factor)) if rows.owned and factor in rows.factors:
-            limit, presence = rows.factors[factor], rows.presence
-            return Reach(min(presence.few, limit), min(presence.many, limit), presence.split)
+            return _at_most(rows.presence, rows.factors[factor])
         case _ if rows.owned:
             return rows.presence
         case _:
             return _together(*(rows.columns[name] for name in columns_of(expression)))
+
+
+def _reach_of_selected(node: KeepSelected | DropSelected) -> Rows:
+    """Keep rows by a set of keys that nobody reaches, because it is public or was noised."""
+    rows = reach(node.source)
+    if reach(node.selected).presence != NOTHING:
+        return _unknown(node)
+    chosen_here = isinstance(node, KeepSelected) and _selected_from(node.selected, node.source)
+    return replace(rows, presence=NOTHING) if chosen_here else rows
 
 
 def _selected_from(selected: Node, source: Node) -> bool:
@@ -221,17 +272,27 @@ def _selected_from(selected: Node, source: Node) -> bool:
     return source in (read, read.source if isinstance(read, Map) and read.where is None else read)
 
 
+def _reach_of_users(node: KeepUsers | DropUsers) -> Rows:
+    """Tell users apart by how many rows they have: whoever is not listed has no more keys than rows."""
+    rows, limit = reach(node.source), _listed_above(node)
+    if limit is None or not rows.owned:
+        return _unknown(node)
+    few, many = (NOTHING, rows.presence) if isinstance(node, KeepUsers) else (_at_most(rows.presence, limit), NOTHING)
+    return _limited(rows, Split(node.users.name, few=few, many=many))
+
+
+def _listed_above(node: KeepUsers | DropUsers) -> int | None:
+    """Give the number of rows above which users are listed; None unless the very rows were counted that are kept or dropped here."""
+    users = node.users
+    if not (isinstance(users, Map) and isinstance(users.where, UsersAbove) and users.columns == (USER,)):
+        return None
+    counted = Combine(users.source.name, node.source, (USER,), ((users.where.counted.name, Count()),), gather=(USER,))
+    listed = users.source == counted and users.expressions == ((USER, Column(USER)),) and node.user == USER
+    return users.where.limit if listed else None
+
+
 def _reach_of_append(node: Append) -> Rows:
     found = [reach(source) for source in node.sources]
     columns = {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns}
     presence = _together(*(rows.presence for rows in found))
     return Rows(presence, columns, owned=all(rows.owned for rows in found), one_per_key=False)
-
-
-def _together(*reaches: Reach) -> Reach:
-    """Add reaches up; classes of users count apart only if the same step told them apart."""
-    splits = {found.split for found in reaches if found != NOTHING and found.most > 0}
-    if len(splits) == 1:
-        return Reach(sum(r.few for r in reaches), sum(r.many for r in reaches), splits.pop())
-    worst = sum(found.most for found in reaches)
-    return Reach(worst, worst)

@@ -26,25 +26,60 @@ _FLOAT_SLACK = 1e-12
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What one noiser reveals about one user, and for what; of Gaussian noise a mu, of everything else an epsilon."""
+class EpsilonCost:
+    """What numbers or choices with an epsilon reveal about one user: Laplace noise, exact coins."""
 
     what: str
-    epsilon: Fraction = Fraction()
+    epsilon: Fraction
     """Of all coordinates together, added up."""
-    mu: float = 0.0
-    delta: float = 0.0
-    novel: Novel | None = None
-    """For Gaussian selection in place of a delta: what a user can do to keys that nobody else has."""
     coordinates: int = 1
     """Over how many independent numbers or choices epsilon is spread evenly."""
     shape: Shape = Shape.ANY
     """What is known of each coordinate beside its epsilon."""
+    delta: float = 0.0
 
     @property
     def shown_alone(self) -> float:
         """The chance that a key of one user alone is shown, or anything else that no noise covers."""
-        return self.novel.delta() if self.novel else self.delta
+        return self.delta
+
+    @property
+    def each(self) -> Coordinates:
+        """What the coordinates reveal one by one."""
+        return Coordinates(float(self.epsilon / self.coordinates), self.coordinates, self.shape)
+
+
+@dataclass(frozen=True)
+class GaussianCost:
+    """What Gaussian noise reveals about one user, and beside it the chance that something is shown which noise does not cover."""
+
+    what: str
+    mu: float
+    delta: float = 0.0
+
+    @property
+    def shown_alone(self) -> float:
+        """The chance that a key of one user alone is shown, or anything else that no noise covers."""
+        return self.delta
+
+
+@dataclass(frozen=True)
+class GaussianSelectionCost:
+    """What a threshold on weights with Gaussian noise reveals about one user, who never pays for noise and threshold both in full."""
+
+    what: str
+    mu: float
+    novel: Novel
+    """What a user can do to keys that nobody else has."""
+
+    @property
+    def shown_alone(self) -> float:
+        """The chance that a key of one user alone is shown."""
+        return self.novel.delta()
+
+
+Cost = EpsilonCost | GaussianCost | GaussianSelectionCost
+"""What one noiser reveals about one user, and for what."""
 
 
 @dataclass(frozen=True)
@@ -55,20 +90,35 @@ class Spent:
     delta: float
 
 
-def laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
-    """Price Laplace noise on keys of which one user changes so many, each by so much: its L1 sensitivity over its scale."""
-    return Cost(what, epsilon=max_keys_per_user * sensitivity / scale, coordinates=max_keys_per_user)
+def laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> EpsilonCost:
+    """Price Laplace noise where one user changes `max_keys_per_user` keys by `sensitivity` each: its L1 sensitivity over its scale."""
+    return EpsilonCost(what, max_keys_per_user * sensitivity / scale, coordinates=max_keys_per_user)
 
 
-def rounded_laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> Cost:
+def rounded_laplace_cost(what: str, *, scale: Fraction, sensitivity: int, max_keys_per_user: int) -> EpsilonCost:
     """Price rounded Laplace noise, which reveals what the continuous law does, and so has its shape beside its epsilon."""
     cost = laplace_cost(what, scale=scale, sensitivity=sensitivity, max_keys_per_user=max_keys_per_user)
     return replace(cost, shape=Shape.LAPLACE)
 
 
-def gaussian_cost(what: str, *, scale: Fraction, sensitivity: float, max_keys_per_user: int) -> Cost:
+def gaussian_cost(what: str, *, scale: Fraction, sensitivity: float, max_keys_per_user: int) -> GaussianCost:
     """Price Gaussian noise by its L2 sensitivity over its standard deviation."""
-    return Cost(what, mu=math.sqrt(max_keys_per_user) * sensitivity / float(scale))
+    return GaussianCost(what, math.sqrt(max_keys_per_user) * sensitivity / float(scale))
+
+
+def total_epsilon(costs: Iterable[Cost]) -> Fraction:
+    """Add up the epsilons."""
+    return sum((cost.epsilon for cost in costs if isinstance(cost, EpsilonCost)), Fraction())
+
+
+def total_mu(costs: Iterable[Cost]) -> float:
+    """Add up Gaussian noise, in squares."""
+    return math.sqrt(math.fsum(cost.mu**2 for cost in costs if not isinstance(cost, EpsilonCost)))
+
+
+def total_shown_alone(costs: Iterable[Cost]) -> float:
+    """Add up the chances that something is shown which no noise covers."""
+    return math.fsum(cost.shown_alone for cost in costs)
 
 
 def spend(costs: Iterable[Cost], budget: Budget) -> Spent:
@@ -78,17 +128,18 @@ def spend(costs: Iterable[Cost], budget: Budget) -> Spent:
     epsilons that come to too much when they are added up, are composed by dp-accounting.
     """
     listed = tuple(costs)
-    if not any(cost.mu for cost in listed):
+    with_epsilon = [isinstance(cost, EpsilonCost) for cost in listed]
+    if all(with_epsilon):
         return _spend_epsilons(listed, budget)
-    if any(cost.epsilon for cost in listed):
+    if any(with_epsilon):
         return _compose(listed, budget)
-    passing = math.fsum(cost.delta for cost in listed)
+    passing = math.fsum(cost.delta for cost in listed if isinstance(cost, GaussianCost))
     return Spent(budget.epsilon, passing + _gaussian_delta(listed, budget.epsilon))
 
 
 def _spend_epsilons(costs: tuple[Cost, ...], budget: Budget) -> Spent:
-    pure = sum((cost.epsilon for cost in costs), Fraction())
-    added = Spent(float(pure), math.fsum(cost.delta for cost in costs))
+    pure = total_epsilon(costs)
+    added = Spent(float(pure), total_shown_alone(costs))
     if pure <= budget.exact_epsilon or added.delta >= budget.delta:
         return added
     composed = _compose(costs, budget)
@@ -96,8 +147,7 @@ def _spend_epsilons(costs: tuple[Cost, ...], budget: Budget) -> Spent:
 
 
 def _compose(costs: tuple[Cost, ...], budget: Budget) -> Spent:
-    passing = math.fsum(cost.shown_alone for cost in costs)
-    return Spent(budget.epsilon, passing + composed_delta(losses(costs), budget.epsilon))
+    return Spent(budget.epsilon, total_shown_alone(costs) + composed_delta(losses(costs), budget.epsilon))
 
 
 def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
@@ -107,17 +157,16 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
     Where thresholds take all of delta, or there is none, the smallest delta is used that dp-accounting can compose with.
     """
     listed = tuple(costs)
-    everything, selections = losses(listed), [cost.novel for cost in listed if cost.novel]
+    everything, (selections, others) = losses(listed), _apart(listed)
     if len(selections) == 1 and not everything.coordinates:
-        others = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not cost.novel))
-        worst = worst_user(selections[0], others=others, epsilon=budget.epsilon)
+        worst = worst_user(selections[0], others=total_mu(others), epsilon=budget.epsilon)
         left = budget.delta - worst.shown_alone
         found = (
             composed_epsilon(everything, budget.delta, budget.epsilon),
             composed_epsilon(Losses(worst.mu, ()), left, budget.epsilon),
         )
         return Spent(max(found), budget.delta)
-    passing = math.fsum(cost.shown_alone for cost in listed)
+    passing = total_shown_alone(listed)
     left = max(budget.delta - passing, 2 * LEAST_DELTA)
     return Spent(composed_epsilon(everything, left, budget.epsilon), max(budget.delta, passing + left))
 
@@ -125,43 +174,46 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
 def losses(costs: Iterable[Cost]) -> Losses:
     """List what costs reveal apart from their deltas."""
     listed = tuple(costs)
-    return losses_of(
-        math.sqrt(math.fsum(cost.mu**2 for cost in listed)),
-        (
-            Coordinates(float(cost.epsilon / cost.coordinates), cost.coordinates, cost.shape)
-            for cost in listed
-            if cost.epsilon
-        ),
-    )
+    return losses_of(total_mu(listed), (cost.each for cost in listed if isinstance(cost, EpsilonCost)))
 
 
 def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
-    selections = [cost.novel for cost in costs if cost.novel is not None]
-    others = math.sqrt(math.fsum(cost.mu**2 for cost in costs if cost.novel is None))
+    selections, others = _apart(costs)
     match selections:
         case []:
-            return float(delta_of(others, epsilon))
+            return float(delta_of(total_mu(others), epsilon))
         case [novel]:
-            return joint_delta(novel, others=others, epsilon=epsilon)
+            return joint_delta(novel, others=total_mu(others), epsilon=epsilon)
         case _:
             raise PlumeBug("a plan selects keys more than once, which has no price yet")
 
 
+def _apart(costs: tuple[Cost, ...]) -> tuple[list[Novel], list[Cost]]:
+    """Separate selections whose noise and threshold are priced as one from everything else."""
+    selections = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost)]
+    return selections, [cost for cost in costs if not isinstance(cost, GaussianSelectionCost)]
+
+
 def adds_up(costs: Iterable[Cost]) -> bool:
-    """Tell whether nothing is known of the parts but epsilons, which add up."""
-    return all(cost.shape is Shape.ANY and not cost.mu for cost in costs)
+    """Return whether nothing is known of the parts but epsilons, which add up."""
+    return all(isinstance(cost, EpsilonCost) and cost.shape is Shape.ANY for cost in costs)
 
 
 def shares_spent(costs: Iterable[Cost]) -> dict[str, float]:
     """Say which share of the whole each part spends: of epsilon where epsilons add up, else of the squares that noise adds up in."""
     listed = tuple(costs)
-    added_up = adds_up(listed)
-    # Laplace noise of the same standard deviation as Gaussian noise reveals twice its square of mu.
-    sizes = {
-        cost.what: float(cost.epsilon) if added_up else cost.mu**2 + float(cost.epsilon**2) / cost.coordinates / 2
-        for cost in listed
-    }
+    if adds_up(listed):
+        sizes = {cost.what: float(total_epsilon([cost])) for cost in listed}
+    else:
+        sizes = {cost.what: _square(cost) for cost in listed}
     return {what: size / math.fsum(sizes.values()) for what, size in sizes.items()}
+
+
+def _square(cost: Cost) -> float:
+    if isinstance(cost, EpsilonCost):
+        # Laplace noise of the same standard deviation as Gaussian noise reveals twice its square of mu.
+        return float(cost.epsilon**2) / cost.coordinates / 2
+    return cost.mu**2
 
 
 def refuse_overspending(costs: Iterable[Cost], budget: Budget) -> None:
@@ -178,4 +230,4 @@ def refuse_overspending(costs: Iterable[Cost], budget: Budget) -> None:
 
 
 def _priced(cost: Cost) -> str:
-    return f"mu = {cost.mu:.4g}" if cost.mu else f"{float(cost.epsilon):.4g}"
+    return f"{float(cost.epsilon):.4g}" if isinstance(cost, EpsilonCost) else f"mu = {cost.mu:.4g}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
+from plume import root
 from plume.errors import PlumeBug, RangeError
 
 Floats = NDArray[np.float64]
@@ -68,16 +69,16 @@ class Novel:
             return float(np.max(-np.expm1(self.log_hidden(keys, keys))))
 
     def log_hidden(self, keys: Floats, novel: Floats) -> Floats:
-        """The logarithm of the chance that none of `novel` keys of a user with so many `keys` passes."""
+        """The logarithm of the chance that none of `novel` keys of a user with `keys` keys passes."""
         hidden: Floats = novel * np.log1p(-ndtr((self.weight(keys) - self.threshold) / self.sigma))
         return hidden
 
 
 def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
-    """The delta of selection by a threshold together with Gaussian measures of total mu `others`: algorithms 0.2, exactly.
+    """The delta of selection by a threshold together with Gaussian measures of total mu `others`, exactly.
 
     A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
-    all t and j, in both directions, is what counts.
+    all t and j, in both directions, is what counts: docs/guarantees/weighted-gaussian.md.
     """
     return worst_user(novel, others=others, epsilon=epsilon).delta
 
@@ -92,7 +93,7 @@ class WorstUser:
 
 
 def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
-    """Find the user with the largest delta beside Gaussian measures of total mu `others`, of those with so many novel keys or more."""
+    """Find the user with the largest delta beside Gaussian measures of total mu `others`, of those with `fewest_novel` keys or more."""
     low, high, fewest, most = _pairs(novel.max_keys_per_user, fewest_novel)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
     with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
@@ -117,10 +118,10 @@ def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon
         return math.log(max(worst.delta, _LEAST) / delta)
 
     # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
-    lowest = high = threshold_alone(make, delta=delta).threshold
-    while excess(high) > 0:
-        low, high = high, 1.1 * high
-        lowest = brentq(excess, low, high, xtol=_THRESHOLD_STEP) if excess(high) <= 0 else high
+    start = threshold_alone(make, delta=delta).threshold
+    low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
+    if low < lowest:
+        lowest = brentq(excess, low, lowest, xtol=_THRESHOLD_STEP)
     step = _THRESHOLD_STEP
     while joint_delta(make(lowest), others=others, epsilon=epsilon) > delta:
         if math.isinf(lowest):
@@ -158,13 +159,11 @@ def _steps(limit: int) -> list[tuple[int, int]]:
 
 
 def smallest(holds: Callable[[float], bool], *, start: float, step: float = _RELATIVE_STEP) -> float:
-    """Bisect for the smallest positive number from which on a property holds, or one that is hardly larger."""
-    low, high = 0.0, start
-    while not holds(high):
-        if math.isinf(high):
-            raise PlumeBug("no noise or threshold, however large, keeps this part within its budget")
-        low, high = high, 2 * high
-    while high - low > step * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
+    """Find the smallest noise or threshold from which on a property holds, or one that is hardly larger."""
+    return root.smallest(holds, start=start, close=root.within(step), grow=_doubled)
+
+
+def _doubled(size: float) -> float:
+    if math.isinf(size):
+        raise PlumeBug("no noise or threshold, however large, keeps this part within its budget")
+    return 2 * size

@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 from plume.errors import RangeError
 from plume.privacy.gaussian import SAFETY, Floats, delta_of, smallest
+from plume.root import crossing
 
 # Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
@@ -109,7 +110,7 @@ def estimated_delta(losses: Losses, epsilon: float) -> float:
 
 
 def few_atoms(losses: Losses) -> bool:
-    """Tell whether signs can be composed without a grid: by a sum over all their losses."""
+    """Return whether signs can be composed without a grid: by a sum over all their losses."""
     return math.prod(one.times + 1 for one in losses.coordinates) <= _MOST_ATOMS
 
 
@@ -156,33 +157,8 @@ def noise_within(make: Callable[[float], Losses], *, epsilon: float, delta: floa
         )
     fine = _interval(epsilon)
     start = math.log(estimated_noise(make, epsilon=epsilon, delta=delta))
-    coarse = _descend(lambda size: math.log(_delta(make(math.exp(size)), epsilon, _COARSE * fine) / delta), start, 3e-3)
-    return math.exp(_descend(lambda size: math.log(_delta(make(math.exp(size)), epsilon, fine) / delta), coarse, 2e-4))
-
-
-def _descend(excess: Callable[[float], float], start: float, tolerance: float) -> float:
-    """Find the smallest number at which a falling function is at most 0, or one that is larger by less than the tolerance."""
-    low = high = (start, excess(start))
-    step = 4 * tolerance
-    while low[1] <= 0:
-        high, place = low, low[0] - step
-        low, step = (place, excess(place)), 3 * step
-    while high[1] > 0:
-        low, place = high, high[0] + step
-        high, step = (place, excess(place)), 3 * step
-    while high[0] - low[0] > tolerance:
-        place = _between(low, high, tolerance)
-        value = excess(place)
-        low, high = (low, (place, value)) if value <= 0 else ((place, value), high)
-    return high[0]
-
-
-def _between(low: tuple[float, float], high: tuple[float, float], tolerance: float) -> float:
-    """Guess where the function crosses 0, a little towards the end that is farther off, so that both ends close in."""
-    wide = high[0] - low[0]
-    crossing = low[0] + wide * low[1] / (low[1] - high[1])
-    aside = tolerance / 3 if high[0] - crossing > crossing - low[0] else -tolerance / 3
-    return min(max(crossing + aside, low[0] + wide / 10), high[0] - wide / 10)
+    coarse = crossing(lambda size: math.log(_delta(make(math.exp(size)), epsilon, _COARSE * fine) / delta), start, 3e-3)
+    return math.exp(crossing(lambda size: math.log(_delta(make(math.exp(size)), epsilon, fine) / delta), coarse, 2e-4))
 
 
 def _interval(epsilon: float) -> float:

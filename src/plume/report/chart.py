@@ -1,13 +1,13 @@
 """Bars with error bars, and curves, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
 from xml.etree import ElementTree as ET
 
 from plume.errors import OutputError, UsageError
+from plume.redaction import redacting
 
 _SVG = "{http://www.w3.org/2000/svg}"
 # The room for the longest numbers.
@@ -86,11 +86,9 @@ def _draw(specification: dict[str, Any]) -> str:
     refuse_without_charts()
     import vl_convert  # noqa: PLC0415 - an extra
 
-    drawn = None
-    with suppress(ValueError):  # its words quote the page; the sentence below does not
+    failure = OutputError("the chart of the report could not be drawn; the rows are not affected.")
+    with redacting(ValueError, to=failure):  # its words quote the page
         drawn = vl_convert.vegalite_to_svg(specification)
-    if drawn is None:
-        raise OutputError("the chart of the report could not be drawn; the rows are not affected.")
     # The text was written by vl_convert, which escapes; parsing it again lets through only what is known to be harmless.
     return ET.tostring(_harmless(ET.fromstring(drawn)), encoding="unicode")  # noqa: S314
 

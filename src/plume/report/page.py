@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from plume.explanation import Explanation, MeasureNoise, at_most, choices, prices
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, limit, prices
 from plume.far_dates import python_rows, python_values
 from plume.plan.analysis import costs
 from plume.plan.picture import draw
@@ -79,7 +79,7 @@ class ChartedColumn:
 
 def make_page(release: Released) -> str:
     """Make the page."""
-    query = release.explanation.asked.query
+    query = release.explanation.query
     keys, measured = _columns(query, release.rows.column_names)
     widths = release.widths(LEVEL)
     style, script = read("report.css") + read("plan.css"), read("report.js")
@@ -102,6 +102,7 @@ def make_page(release: Released) -> str:
         delta=at_most(release.explanation.spent.delta),
         factor=_factor(release.explanation.spent.epsilon),
         choices=choices(release.explanation),
+        limit=limit(release.explanation),
         spending=_spending(release.explanation),
         picture=draw(release.explanation.plan),
         call=query_call(query),
@@ -111,12 +112,12 @@ def make_page(release: Released) -> str:
 def make_summary(release: Released, *, limit: int) -> str:
     """Make what a notebook shows: the first rows, the noise and the guarantee."""
     rows = _cells(release.rows.slice(0, limit))
-    keys, _ = _columns(release.explanation.asked.query, release.rows.column_names)
+    keys, _ = _columns(release.explanation.query, release.rows.column_names)
     return render("release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows))
 
 
 def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
-    """Tell keys and measures among the columns that are shown; a statement may leave out some of either."""
+    """Find keys and measures among the columns that are shown; a statement may leave out some of either."""
     keys = [name for name in query.keys if name in shown]
     return keys, [name for name in query.released_columns if name in shown and name not in keys]
 

@@ -60,7 +60,7 @@ def query_call(query: Any) -> str:
 
 
 def measure_call(measure: Mechanism) -> str:
-    """Write the shortest call that makes a measure, as it was asked for and not with what was chosen since."""
+    """Write the shortest call that makes a measure, as it was asked for."""
     make, arguments = _made_by(measure)
     asked = make(**arguments)
     parameters = signature(make).parameters
@@ -74,7 +74,7 @@ def measure_call(measure: Mechanism) -> str:
 
 def _made_by(measure: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """Name the function that makes a measure, and all its arguments."""
-    arguments = {field.name: getattr(measure, field.name) for field in fields(measure) if field.name != "chosen"}
+    arguments = {field.name: getattr(measure, field.name) for field in fields(measure)}
     match measure:
         case Quantiles():
             return _made_as_quantiles(measure, arguments)

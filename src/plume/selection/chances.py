@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from plume.root import smallest_whole
 from plume.selection.strategy import SelectionStrategy
 
 Rounds = Sequence[SelectionStrategy]
 
 
 def chance_of_users(rounds: Rounds, users: NDArray[np.int64], *, keys_of_user: int) -> NDArray[np.float64]:
-    """Say with which probability keys with so many users, each in so many keys, are shown; public keys always are.
+    """Say with which probability keys with `users` users, each in `keys_of_user` keys, are shown; public keys always are.
 
     Users are those who count in the key after bounding. In a second round they are taken to have all their keys left, as if the first had
     found none of the others: it can only have found some, which leaves more weight to this key, so the truth is this or more.
@@ -32,10 +33,4 @@ def users_for_chance(rounds: Rounds, chance: float, *, keys_of_user: int) -> int
     def enough(users: int) -> bool:
         return bool(chance_of_users(rounds, np.array([users]), keys_of_user=keys_of_user)[0] >= chance)
 
-    low, high = 0, 1
-    while not enough(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return smallest_whole(enough, 0, 1)

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from plume.noise.gaussian import RoundedGaussian
-from plume.privacy.calibration import drawable
-from plume.privacy.cost import Cost
+from plume.privacy.cost import GaussianSelectionCost
 from plume.privacy.gaussian import Novel, smallest_threshold, threshold_alone
+from plume.privacy.scales import drawable
 from plume.selection.threshold import UserThreshold
 
 
@@ -17,7 +17,7 @@ from plume.selection.threshold import UserThreshold
 class GaussianThreshold(UserThreshold):
     """Keep a key if its users, plus rounded Gaussian noise, reach the threshold.
 
-    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/gaussian-threshold.md. With `min_users` above 1, keys
+    Guarantee: as a part of a Gaussian release, docs/guarantees/gaussian-threshold.md. With `min_users` above 1, keys
     with fewer users are never kept.
     """
 
@@ -25,12 +25,12 @@ class GaussianThreshold(UserThreshold):
     name: str = "Gaussian threshold"
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> GaussianSelectionCost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
         sigma = float(self.noise.scale)
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         novel = _novel(sigma, self.threshold - 0.5 - (self.min_users - 1), self.max_keys_per_user)
-        return Cost("selection", mu=math.sqrt(self.max_keys_per_user) / sigma, novel=novel)
+        return GaussianSelectionCost("selection", mu=math.sqrt(self.max_keys_per_user) / sigma, novel=novel)
 
 
 def gaussian_threshold(
@@ -39,7 +39,7 @@ def gaussian_threshold(
     """Choose the threshold for noise of `sigma` users, beside Gaussian measures of total mu `others`.
 
     `sigma` is for a user with one key. `min_users` lowers every count by `min_users - 1`, which keeps its sensitivity, and raises the
-    threshold with it (algorithms 1.8).
+    threshold with it (docs/guarantees/gaussian-threshold.md).
     """
     noise = _noise(sigma, max_keys_per_user)
     novel = smallest_threshold(

@@ -7,8 +7,8 @@ import mpmath
 
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.privacy.calibration import laplace_for
-from plume.privacy.cost import Cost, laplace_cost, rounded_laplace_cost
+from plume.privacy.cost import EpsilonCost, laplace_cost, rounded_laplace_cost
+from plume.privacy.scales import laplace_for
 from plume.selection.threshold import UserThreshold
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
@@ -28,7 +28,7 @@ class LaplaceThreshold(UserThreshold):
     name: str = "Laplace threshold"
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> EpsilonCost:
         """What it spends: the noise on the keys a user shares, and the chance that a key of the user alone passes."""
         price = rounded_laplace_cost if isinstance(self.noise, RoundedLaplace) else laplace_cost
         priced = price("selection", scale=self.noise.scale, sensitivity=1, max_keys_per_user=self.max_keys_per_user)
@@ -43,7 +43,8 @@ def laplace_threshold(
     """Choose noise and threshold for a budget.
 
     Keys with fewer than `min_users` users are left out by lowering every count by `min_users - 1`, which keeps its sensitivity,
-    and raising the threshold with it: a plain extra test on the exact count would show when it is passed (algorithms 1.8).
+    and raising the threshold with it: a plain extra test on the exact count would show when it is passed
+    (docs/guarantees/laplace-threshold.md).
     """
     noise = laplace_for(1, max_keys_per_user=max_keys_per_user, epsilon=epsilon)
     return laplace_threshold_with(noise, max_keys_per_user, delta=delta, min_users=min_users)

@@ -14,9 +14,9 @@ def check_public_keys(keys: pa.Table) -> None:
     if keys.num_rows == 0:
         raise PublicKeysError("public_keys is empty; list at least one key.")
     if any(column.null_count for column in keys.columns):
-        raise PublicKeysError("public_keys holds NULL, which is no key; remove it.")
+        raise PublicKeysError("public_keys holds NULL, which cannot be a key; remove it.")
     if any(pa.types.is_floating(column.type) for column in keys.columns):
-        raise PublicKeysError("public_keys holds floating-point numbers, which are no keys; cast or bin them first.")
+        raise PublicKeysError("public_keys holds floating-point numbers, which cannot be keys; cast or bin them first.")
     distinct = _distinct(keys)
     if distinct < keys.num_rows:
         raise PublicKeysError(f"public_keys holds {keys.num_rows - distinct} duplicates; list each key once.")
@@ -46,7 +46,7 @@ def table_of_keys(given: Any, names: tuple[str, ...]) -> pa.Table | None:
 
 
 def _column_of(values: tuple[Any, ...]) -> pa.Array:
-    """Make a column of values of one type; Arrow by itself would cut moments to dates."""
+    """Make a column of values of one type; Arrow by itself would cut timestamps to dates."""
     if len({type(value) for value in values if value is not None}) > 1:
         raise TypeError
     with suppress(OverflowError):

@@ -41,7 +41,7 @@ class SelectionStrategy(Protocol):
         """Say what a user gives to each of their keys, as an integer."""
 
     def weight_of(self, keys: int) -> int:
-        """Work out what a user with so many keys gives to each of them."""
+        """Work out the weight that a user gives to each of their keys."""
 
     def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
         """Say for each key with which probability `keep` keeps it."""

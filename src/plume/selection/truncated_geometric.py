@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plume.errors import BoundError, BudgetError, RangeError
 from plume.noise.entropy import Entropy
 from plume.plan.expressions import Expression, Literal
-from plume.privacy.cost import Cost
+from plume.privacy.cost import EpsilonCost
 
 LARGEST_TABLE = 2**20
 
@@ -65,7 +65,7 @@ class TruncatedGeometric:
         if self.epsilon <= 0:
             raise BudgetError(f"epsilon is {self.epsilon}; it must be above 0.")
         if not 0 < self.delta < 1:
-            raise BudgetError(f"delta is {self.delta}; choosing keys needs one above 0 and below 1.")
+            raise BudgetError(f"delta is {self.delta}; selecting keys needs one above 0 and below 1.")
         if self.max_keys_per_user < 1 or self.min_users < 1:
             raise BoundError(
                 f"max_keys_per_user is {self.max_keys_per_user} and min_users is {self.min_users}; both must be at least 1."
@@ -73,9 +73,9 @@ class TruncatedGeometric:
         self._table()  # what cannot be tabulated is refused before any data is read
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> EpsilonCost:
         """What it spends: epsilon, and the delta that the integers in the table need beside it."""
-        return Cost("selection", self.epsilon, delta=self._table().delta, coordinates=self.max_keys_per_user)
+        return EpsilonCost("selection", self.epsilon, delta=self._table().delta, coordinates=self.max_keys_per_user)
 
     @property
     def users_for_even_chance(self) -> float:
@@ -97,7 +97,7 @@ class TruncatedGeometric:
     def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Throw one exact coin for every key.
 
-        Keys are counted from `min_users - 1` on, which keeps the sensitivity of the count (algorithms 1.8).
+        Keys are counted from `min_users - 1` on, which keeps the sensitivity of the count (docs/guarantees/truncated-geometric.md).
         """
         table = self._table()
         kept = np.empty(len(weights), dtype=np.bool_)
@@ -135,7 +135,7 @@ class Table:
         return int(np.searchsorted(self.high, np.uint64(_CERTAIN >> _WORD_BITS + 1)))
 
     def chance(self, users: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Tell the chances as floating-point numbers, for people: coins are thrown by the integers."""
+        """Give the chances as floating-point numbers, for people: coins are thrown by the integers."""
         row = np.clip(users, 0, len(self.high) - 1)
         tabled = self.high[row] * 2.0**-_WORD_BITS + self.low[row] * 2.0 ** (-2 * _WORD_BITS)
         return np.where(users >= len(self.high), 1.0, tabled)
@@ -161,9 +161,9 @@ def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Tabl
     chances = _chances(growth, novel) if _may_fit(epsilon / max_keys_per_user, novel) else []
     if not 0 < len(chances) <= LARGEST_TABLE:
         raise RangeError(
-            f"choosing keys by {TruncatedGeometric.name} with max_keys_per_user = {max_keys_per_user}, epsilon = {float(epsilon):.3g} "
+            f"selecting keys by {TruncatedGeometric.name} with max_keys_per_user = {max_keys_per_user}, epsilon = {float(epsilon):.3g} "
             f"and delta = {delta:.3g} needs a table of more than {LARGEST_TABLE} chances; "
-            "lower max_keys_per_user, raise epsilon or delta, or choose keys by a threshold."
+            "lower max_keys_per_user, raise epsilon or delta, or select keys by a threshold."
         )
     high = np.array([chance >> _WORD_BITS for chance in chances], dtype=np.uint64)
     low = np.array([chance & (1 << _WORD_BITS) - 1 for chance in chances], dtype=np.uint64)
@@ -173,7 +173,7 @@ def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Tabl
 
 
 def _may_fit(epsilon: Fraction, novel: int) -> bool:
-    """Tell from the closed form whether a table could be small enough, before so long a one is filled."""
+    """Return whether a table could be small enough, by the closed form, before a long one is filled."""
     if not novel:
         return False
     _, uncertain = turning_points(epsilon=epsilon, delta=novel / _CERTAIN)

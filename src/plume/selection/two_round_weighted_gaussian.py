@@ -6,7 +6,7 @@ left to them. It keeps more keys than one round, for one more shuffle by key.
 
 from dataclasses import dataclass
 
-from plume.privacy.cost import Cost
+from plume.privacy.cost import GaussianCost
 from plume.selection.weighted_gaussian import WeightedGaussian, weighted_gaussian_alone
 
 
@@ -22,9 +22,9 @@ class Round(WeightedGaussian):
     name: str = "weighted Gaussian in two rounds"
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> GaussianCost:
         """What it spends; how many novel keys a user has left depends on the rounds before, so the two parts are priced apart."""
-        return Cost(f"selection, round {self.number}", mu=1 / self.novel.sigma, delta=self.novel.delta())
+        return GaussianCost(f"selection, round {self.number}", mu=1 / self.novel.sigma, delta=self.novel.delta())
 
 
 def weighted_gaussian_round(

@@ -14,9 +14,9 @@ from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
-from plume.privacy.calibration import drawable
-from plume.privacy.cost import Cost
+from plume.privacy.cost import GaussianCost, GaussianSelectionCost
 from plume.privacy.gaussian import Floats, Novel, smallest_threshold, threshold_alone
+from plume.privacy.scales import drawable
 
 # What one unit of weight is on the grid: 2**20 steps.
 UNIT = 2**20
@@ -28,7 +28,7 @@ class WeightedGaussian:
 
     A user with t keys gives floor(2**20 / sqrt t) to each, so that all their weights together have a Euclidean norm of at most 2**20.
 
-    Guarantee: as a part of a Gaussian release, algorithms 0.2 and docs/guarantees/weighted-gaussian.md. With `min_users` above 1 the
+    Guarantee: as a part of a Gaussian release, docs/guarantees/weighted-gaussian.md. With `min_users` above 1 the
     largest weights of a key are left out, one fewer than `min_users`, and keys that have no others are never kept.
     """
 
@@ -41,13 +41,16 @@ class WeightedGaussian:
 
     @property
     def left_out(self) -> int:
-        """What one user adds to the rest is at most their own weight, and nothing is left of keys with fewer users (algorithms 1.8)."""
+        """What one user adds to the rest is at most their own weight, and nothing is left of keys with fewer users.
+
+        docs/guarantees/weighted-gaussian.md has the proof.
+        """
         return self.min_users - 1
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> GaussianSelectionCost | GaussianCost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
-        return Cost("selection", mu=1 / self.novel.sigma, novel=self.novel)
+        return GaussianSelectionCost("selection", mu=1 / self.novel.sigma, novel=self.novel)
 
     @property
     def novel(self) -> Novel:

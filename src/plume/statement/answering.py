@@ -18,6 +18,7 @@ from plume.ledger.ledger import Dataset, Ledger
 from plume.plan.dialect import Dialect
 from plume.plan.types import Kind
 from plume.query import Query
+from plume.redaction import redacting
 from plume.release import Release
 from plume.running import explain, run
 from plume.statement.asking import Statement, read_statement
@@ -135,13 +136,8 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
     for table in tables_of(select):
         if not kinds[table.name]:
             raise statement.text.refusal(statement.clause, f"no column of {table.written} is used; leave it out.")
-    deep = False
-    try:
+    with redacting(RecursionError, to=statement.text.refusal(statement.clause, "the statement is nested too deeply.")):
         printed, meetings = print_relation(select, known.dialect), tuple(meetings_of(select, known.dialect))
-    except RecursionError:
-        deep = True
-    if deep:
-        raise statement.text.refusal(statement.clause, "the statement is nested too deeply.")
     return Relation(
         tables={name: Table(known.found[name], columns, stated=True) for name, columns in kinds.items()},
         written={table.name: table.written for table in tables_of(select)},

@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from plume.condition import parse_condition
-from plume.errors import ConditionError, UsageError
+from plume.errors import ConditionError
 from plume.mechanisms.mechanism import Mechanism
 from plume.plan.types import Kind
 from plume.query import Query
@@ -65,8 +65,7 @@ class Statement:
         return source.relation if plain and simple and isinstance(source.relation, Given) else None
 
     def _made(self, public_keys: Any, *, where: str | None) -> Query:
-        failure = ""
-        try:
+        with self.text.placing(self.clause):
             return Query(
                 user=self.user,
                 keys=self.keys,
@@ -78,9 +77,6 @@ class Statement:
                 min_users=self.settings.min_users,
                 selection=self.settings.selection,
             )
-        except UsageError as error:
-            failure = str(error)
-        raise self.text.refusal(self.clause, failure)
 
 
 def read_statement(text: str, dialect: str, find: Find) -> Statement:

@@ -64,9 +64,7 @@ class Builder:
             or tree.args.get("side")
             or tree.args.get("on")
         ):
-            raise self.text.refusal(
-                tree.expression, "of unions only UNION ALL is known, whose columns meet by their places."
-            )
+            raise self.text.refusal(tree.expression, "only UNION ALL is supported; columns are matched by position.")
         refuse_others(self.text, tree, frozenset({"this", "expression", "distinct", "with_", "by_name"}))
         members: list[Select] = []
         for part in (tree.this, tree.expression):

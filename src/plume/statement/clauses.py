@@ -4,6 +4,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from plume.statement.settings import number
 from plume.statement.text import Text, Tree
 
 _TOLD = {
@@ -27,20 +28,24 @@ def refuse_others(text: Text, tree: Tree, known: frozenset[str]) -> None:
 
 
 def conjuncts(tree: Tree | None) -> list[Any]:
-    """Split a condition at its ANDs."""
-    if tree is None:
-        return []
-    if isinstance(tree, exp.Paren):
-        return conjuncts(tree.this)
-    return [*conjuncts(tree.left), *conjuncts(tree.right)] if isinstance(tree, exp.And) else [tree]
+    """Split a condition at its ANDs, however many there are."""
+    found: list[Any] = []
+    left = [] if tree is None else [tree]
+    while left:
+        part = left.pop().unnest()
+        if isinstance(part, exp.And):
+            left += [part.right, part.left]
+        else:
+            found.append(part)
+    return found
 
 
 def meant(text: Text, item: Tree, outputs: list[Tree]) -> Tree:
     """Find what GROUP BY means by a number or by the name of an output."""
     if isinstance(item, exp.Literal) and not item.is_string:
-        place = int(item.this) if str(item.this).isdigit() else 0
-        if not 1 <= place <= len(outputs):
-            raise text.refusal(item, f"there is no column {item.this} in the list of this SELECT.")
+        place = number(item)
+        if not isinstance(place, int) or not 1 <= place <= len(outputs):
+            raise text.refusal(item, f"there is no column {text.quote(item)} in the list of this SELECT.")
         chosen = outputs[place - 1]
         return chosen.this if isinstance(chosen, exp.Alias) else chosen
     if isinstance(item, exp.Column) and not item.table:

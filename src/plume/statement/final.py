@@ -8,8 +8,9 @@ from functools import reduce
 from typing import Any
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect as Parsing
 
-from plume.plan.dialect import DUCKDB, Dialect
+from plume.plan.dialect import Dialect
 from plume.statement.names import qualified
 from plume.statement.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
 from plume.statement.text import Tree
@@ -38,7 +39,7 @@ def final_query(relation: Relation, dialect: Dialect) -> Tree:
 
 
 def is_equality(tree: Tree) -> bool:
-    """Tell the equality of two columns."""
+    """Return whether a condition is the equality of two columns."""
     return isinstance(tree, exp.EQ) and isinstance(tree.left, exp.Column) and isinstance(tree.right, exp.Column)
 
 
@@ -124,10 +125,10 @@ def _truth(tree: Tree) -> Tree:
 def _total(tree: Tree, dialect: Dialect) -> Tree:
     """Make an expression NULL where it fails.
 
-    DuckDB has TRY for this. Spark analyses relations with ANSI mode off, where nothing on the list of `scalars` fails.
+    Where there is no TRY for this, sessions read relations so that nothing on the list of `scalars` fails.
     """
     made = final_scalar(tree, dialect)
-    return exp.Try(this=made) if dialect == DUCKDB and not isinstance(tree, _PLAIN) else made
+    return exp.Try(this=made) if dialect.statements.tries and not isinstance(tree, _PLAIN) else made
 
 
 def _part(part: Tree | Call, dialect: Dialect) -> Tree:
@@ -144,7 +145,8 @@ def _call(call: Call, dialect: Dialect) -> Tree:
             if call.function == "SUM":
                 return total
             counted = _over(call, "COUNT", [exact.copy()], dialect)
-            return exp.Div(this=_plain_cast(total, "DOUBLE", dialect), expression=counted, safe=dialect != DUCKDB)
+            safe = Parsing.get_or_raise(dialect.name).SAFE_DIVISION
+            return exp.Div(this=_plain_cast(total, "DOUBLE", dialect), expression=counted, safe=safe)
         case "RANK" | "DENSE_RANK":
             return _over(call, call.function, [], dialect)
         case _:
@@ -169,8 +171,9 @@ def _over(call: Call, function: str, arguments: list[Tree], dialect: Dialect) ->
 
 
 def _plain_cast(tree: Tree, to: str, dialect: Dialect) -> Tree:
-    """Make CAST, which gives NULL where it fails on Spark, and to the parser is TRY_CAST there."""
-    return (exp.Cast if dialect == DUCKDB else exp.TryCast)(this=tree, to=exp.DataType.build(to))
+    """Make CAST, which to the parser is TRY_CAST in a dialect where it gives NULL where it fails."""
+    strict = Parsing.get_or_raise(dialect.name).parser_class.STRICT_CAST
+    return (exp.Cast if strict else exp.TryCast)(this=tree, to=exp.DataType.build(to))
 
 
 def final_scalar(tree: Tree, dialect: Dialect) -> Tree:
@@ -183,19 +186,18 @@ def final_scalar(tree: Tree, dialect: Dialect) -> Tree:
             branch = exp.If(this=parts["this"], true=parts["true"])
             return exp.Case(ifs=[branch], default=parts.get("false"))
         case exp.Cast():
-            return exp.TryCast(this=parts["this"], to=_type(tree.to), safe=dialect == DUCKDB)
+            return exp.TryCast(this=parts["this"], to=_type(tree.to), safe=dialect.statements.tries)
         case exp.DateTrunc() | exp.TimestampTrunc():
             unit = exp.Literal.string(parts["unit"].name)
             truncated = exp.func("DATE_TRUNC", unit, parts["this"], dialect=dialect.name)
-            # What DuckDB truncates keeps its type; what Spark truncates becomes a timestamp.
-            is_date = dialect != DUCKDB and isinstance(tree, exp.DateTrunc)
-            return _plain_cast(truncated, "DATE", dialect) if is_date else truncated
+            became_timestamp = isinstance(tree, exp.DateTrunc) and not dialect.statements.truncates_dates_to_dates
+            return _plain_cast(truncated, "DATE", dialect) if became_timestamp else truncated
         case exp.Trim():
             position = parts.get("position")
-            if dialect == DUCKDB or "expression" not in parts:
+            if not dialect.statements.trims_in_words or "expression" not in parts:
                 return exp.Trim(**(parts | {"position": None if position == "BOTH" else position}))
             return exp.Trim(**(parts | {"position": position or "BOTH"}))
-        case exp.Floor() | exp.Ceil() if dialect == DUCKDB and "decimals" in parts:
+        case exp.Floor() | exp.Ceil() if "decimals" in parts and not dialect.statements.rounds_to_places:
             return _rounded(type(tree), parts["this"], parts["decimals"])
         case _:
             return type(tree)(**parts)
@@ -212,14 +214,14 @@ def _final_argument(value: Any, dialect: Dialect) -> Any:
 
 
 def _rounded(function: Any, value: Tree, places: Tree) -> Tree:
-    """Round down or up to places, by which DuckDB knows neither."""
+    """Round down or up to places, where functions that round down and up take none."""
     ten = exp.Pow(this=exp.Literal.number(10), expression=places)
     whole = function(this=exp.Mul(this=value, expression=ten))
     return exp.Round(this=exp.Div(this=whole, expression=ten.copy()), decimals=places.copy())
 
 
 def _type(tree: Tree) -> Tree:
-    """Both engines have one type of timestamp without a zone, under two names."""
+    """Engines have one type of timestamp without a zone, under different names."""
     types = exp.DataType.Type
     kind = types.TIMESTAMPNTZ if tree.this is types.TIMESTAMP else tree.this
     return exp.DataType(this=kind, expressions=tree.expressions)

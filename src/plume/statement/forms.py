@@ -7,6 +7,7 @@ import re
 
 from sqlglot import exp
 
+from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.statement.text import Text, Tree
 
@@ -81,13 +82,12 @@ CLAUSES: dict[type, tuple[str, ...]] = {
 """Everything else that a statement is made of, each with all that is read of it."""
 _TRUNCATED = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
 _EXTRACTED = ("SECOND", "MINUTE", "HOUR", "DAY", "DOW", "DOY", "WEEK", "MONTH", "QUARTER", "YEAR")
-_LONG = ("DECADE", "CENTURY", "MILLENNIUM")
 _UNITS = {
-    "duckdb": (
-        (*_EXTRACTED, *_LONG, "MICROSECOND", "MILLISECOND", "EPOCH", "DAYOFWEEK", "DAYOFYEAR", "ISODOW", "ISOYEAR"),
-        (*_TRUNCATED, *_LONG),
-    ),
-    "spark": ((*_EXTRACTED, "DAYOFWEEK", "DAYOFWEEK_ISO", "DOW_ISO", "YEAROFWEEK"), _TRUNCATED),
+    name: (
+        (*_EXTRACTED, *printer.dialect.statements.extracted_units),
+        (*_TRUNCATED, *printer.dialect.statements.truncated_units),
+    )
+    for name, printer in PRINTERS.items()
 }
 """The units of EXTRACT and of DATE_TRUNC, by dialect."""
 UNITS = frozenset(unit for both in _UNITS.values() for units in both for unit in units)

@@ -12,7 +12,7 @@ from typing import Any
 from plume.engines.engine import DatabaseTable
 from plume.engines.files import find_files
 from plume.errors import InputError
-from plume.plan.dialect import SPARK, Dialect
+from plume.plan.dialect import Dialect
 
 Inode = tuple[int, int]
 
@@ -72,7 +72,7 @@ def identify(data: Any, dialect: Dialect) -> Identity:
     if not _is_path(data):
         return InMemory(id(data))
     listed = data if isinstance(data, list | tuple) else [data]
-    if dialect == SPARK and not all(os.path.exists(path) for path in listed):  # noqa: PTH110 - text or paths
+    if dialect.statements.has_catalogue and not all(os.path.exists(path) for path in listed):  # noqa: PTH110 - text or paths
         return SparkName(str(listed[0]) if len(listed) == 1 else "/*")
     # What is not there is refused when it is opened.
     with suppress(InputError):

@@ -7,7 +7,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from plume.errors import UsageError
 from plume.mechanisms.count import count
 from plume.mechanisms.mean import mean
 from plume.mechanisms.mechanism import Mechanism
@@ -16,7 +15,8 @@ from plume.mechanisms.quantiles import quantiles
 from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
 from plume.mechanisms.variance import stddev, variance
-from plume.plan.dialect import DUCKDB, identifier
+from plume.plan.dialect import identifier
+from plume.plan.printing.duckdb import DUCKDB
 from plume.statement.settings import is_auto, number
 from plume.statement.text import Text, Tree, start_of
 
@@ -67,14 +67,8 @@ def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanis
     tree = aggregate.tree
     if aggregate.function not in _TAKES:
         raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_TAKES)} are.")
-    failure = ""
-    try:
+    with text.placing(tree):
         return _make(text, aggregate, columns)
-    except UsageError as error:
-        if hasattr(error, "line"):
-            raise
-        failure = str(error)
-    raise text.refusal(tree, failure)
 
 
 def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:

@@ -44,7 +44,7 @@ class Scope:
         others = any(value for name, value in column.args.items() if name not in ("this", "table"))
         if others or not isinstance(column.this, exp.Identifier):
             raise self.text.refusal(
-                column, f"{self.text.quote(column)!r} is no column; write table.column, and no fields of structures."
+                column, f"{self.text.quote(column)!r} is not a column; write table.column, and no fields of structures."
             )
         label, name = self._find(column)
         self.uses.note(self._source(label).relation, name, hint(column))

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from plume.errors import OutputError
+from plume.redaction import redacting
 from plume.statement.settings import number
 from plume.statement.text import Text, Tree
 
@@ -23,15 +24,14 @@ class Ordering:
 
     def apply(self, rows: pa.Table) -> pa.Table:
         """Sort, cut and choose; nothing but released rows is read."""
-        sortable = True
-        try:
+        failure = OutputError("ORDER BY names a column whose type has no order; leave it out.")
+        with redacting(pa.ArrowException, to=failure):
             order = self._sorted(rows) if self.by else None
-        except pa.ArrowException:
-            sortable = False
-        if not sortable:
-            raise OutputError("ORDER BY names a column whose type has no order; leave it out.")
         rows = rows if order is None else rows.take(order)
-        return rows.slice(self.offset, self.limit).select(list(self.columns))
+        first, most = (
+            min(cut, rows.num_rows) for cut in (self.offset, rows.num_rows if self.limit is None else self.limit)
+        )
+        return rows.slice(first, most).select(list(self.columns))
 
     def _sorted(self, rows: pa.Table) -> pa.Array:
         """Sort by whether a column is NULL before sorting by its value: pyarrow has NULL at one end of all columns alike."""

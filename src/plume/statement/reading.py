@@ -4,18 +4,17 @@ The dialect is the engine's own. The names of aggregates are taken out of it, so
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.duckdb import DuckDB
-from sqlglot.dialects.spark import Spark
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import StatementError
+from plume.redaction import Redaction, redacting
 from plume.statement.text import Text, Tree, start_of
 
 CALLS = frozenset(
@@ -24,6 +23,7 @@ CALLS = frozenset(
 """Functions of many rows; everything else is a function of one."""
 _TAKEN_OUT = CALLS | {"VARIANCE_POP"}
 _LONGEST = 100_000
+_TOO_DEEP = "this is nested too deeply to be read."
 _FORM = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 8, "
     "privacy_unit_column = user_id) ..."
@@ -72,7 +72,7 @@ def read(text: str, dialect: str) -> Parsed:
 @cache
 def _dialect(name: str) -> Any:
     """Make the engine's dialect with quotes as BigQuery has them, in which aggregates are functions like any other."""
-    base: Any = {"duckdb": DuckDB, "spark": Spark}[name]
+    base: Any = type(Dialect.get_or_raise(name))
 
     quotes = [*dict.fromkeys([*base.Tokenizer.IDENTIFIERS, "`"])]
     tokenizer = type("Tokenizer", (base.Tokenizer,), {"IDENTIFIERS": quotes})
@@ -85,14 +85,12 @@ def _dialect(name: str) -> Any:
 
 
 def _tokens(source: Text, dialect: str) -> list[Any]:
-    tokens: list[Any] | None = None
     if "\0" in source.text:
         raise source.refusal(source.text.index("\0"), "a statement cannot hold the character with the number 0.")
-    with suppress(Exception):
+    refusal = source.refusal(0, "this cannot be read as SQL; is a quote or a comment left open?")
+    with redacting(Exception, to=refusal):
         source.text.encode()
-        tokens = _dialect(dialect).tokenize(source.text)
-    if tokens is None:
-        raise source.refusal(0, "this cannot be read as SQL; is a quote or a comment left open?")
+        tokens: list[Any] = _dialect(dialect).tokenize(source.text)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     for token in tokens:
@@ -160,8 +158,10 @@ def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Opt
         named = isinstance(part, exp.EQ | exp.PropertyEQ) and isinstance(
             part.this, exp.Column | exp.Identifier | exp.Var
         )
-        if not named:
-            raise source.refusal(part, f"{source.quote(part)!r} is no option; write name = value, as in epsilon = 1.")
+        if not named or part.this.args.get("table"):
+            raise source.refusal(
+                part, f"{source.quote(part)!r} is not an option; write name = value, as in epsilon = 1."
+            )
         name = part.this.name.lower()
         if name in options:
             raise source.refusal(part, f"option {name} is given twice.")
@@ -177,22 +177,24 @@ def _select(beside: Any) -> Any:
 
 
 def _parse(source: Text, tokens: list[Any], dialect: str) -> Tree:
-    trees: list[Any] = []
-    sentence, start = "this is nested too deeply to be read.", 0
-    try:
-        trees = _dialect(dialect).parser().parse(tokens, source.text)
-    except ParseError as error:
-        sentence, start = _told(source, error)
-    except RecursionError:
-        pass
-    except Exception:  # noqa: BLE001 - sqlglot also fails with errors of Python's own on texts that are not SQL
-        sentence = "this cannot be read as SQL."
+    with Redaction((Exception,), lambda error: _failure(source, error)):
+        trees: list[Any] = _dialect(dialect).parser().parse(tokens, source.text)
     if len(trees) != 1 or trees[0] is None:
-        raise source.refusal(start, sentence)
+        raise source.refusal(0, _TOO_DEEP)
     return trees[0]
 
 
-def _told(source: Text, error: ParseError) -> tuple[str, int]:
+def _failure(source: Text, error: Exception) -> StatementError:
+    match error:
+        case ParseError():
+            return _told(source, error)
+        case RecursionError():
+            return source.refusal(0, _TOO_DEEP)
+        case _:  # sqlglot also fails with errors of Python's own on texts that are not SQL
+            return source.refusal(0, "this cannot be read as SQL.")
+
+
+def _told(source: Text, error: ParseError) -> StatementError:
     """Say what sqlglot found, and at which character."""
     found = error.errors[0] if error.errors else {}
     line, column = int(found.get("line") or 1), int(found.get("col") or 1)
@@ -202,4 +204,4 @@ def _told(source: Text, error: ParseError) -> tuple[str, int]:
     described = str(found.get("description") or "unexpected").rstrip(".")
     if "Required keyword" in described:
         described = "something is missing"
-    return f"this cannot be read as SQL near {near!r}: {described.lower()}.", max(end - len(near), 0)
+    return source.refusal(max(end - len(near), 0), f"this cannot be read as SQL near {near!r}: {described.lower()}.")

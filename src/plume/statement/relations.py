@@ -114,7 +114,7 @@ def tables_of(relation: Relation) -> Iterator[Given]:
 
 
 def is_public(relation: Relation) -> bool:
-    """Tell a relation that is made of public tables alone."""
+    """Return whether a relation is made of public tables alone."""
     return all(table.public for table in tables_of(relation))
 
 

@@ -9,7 +9,8 @@ import re
 from sqlglot import exp
 
 from plume.errors import PlumeBug
-from plume.plan.dialect import DUCKDB, Dialect, constant, identifier
+from plume.plan.dialect import Dialect, constant, identifier
+from plume.plan.printing.registry import PRINTERS
 from plume.statement.forms import NUMBER, UNITS
 from plume.statement.text import Tree
 
@@ -70,8 +71,9 @@ _TYPES = {
     _Types.DATE: "DATE",
 }
 
-_OTHERS = "NOT BETWEEN IN LIKE ILIKE CASE WHEN THEN ELSE END CAST TRY_CAST EXTRACT FROM DATE_TRUNC NULL TRUE FALSE STARTS_WITH STARTSWITH"
-_OF_CALLS = "TRIM LTRIM RTRIM BOTH LEADING TRAILING DISTINCT OVER PARTITION ORDER BY DESC NULLS FIRST LAST TIMESTAMP TIMESTAMP_NTZ AS"
+_OTHERS = "NOT BETWEEN IN LIKE ILIKE CASE WHEN THEN ELSE END CAST TRY_CAST EXTRACT FROM DATE_TRUNC NULL TRUE FALSE"
+_OF_CALLS = "TRIM LTRIM RTRIM BOTH LEADING TRAILING DISTINCT OVER PARTITION ORDER BY DESC NULLS FIRST LAST AS"
+_FORMS = [printer.dialect.statements for printer in PRINTERS.values()]
 WORDS = frozenset(
     (
         *_OPERATORS.values(),
@@ -80,6 +82,7 @@ WORDS = frozenset(
         *UNITS,
         *_OTHERS.split(),
         *_OF_CALLS.split(),
+        *(word for forms in _FORMS for word in (forms.starts_with, forms.timestamp_type)),
         "(",
         ")",
         ",",
@@ -146,8 +149,8 @@ def _function(tree: Tree, dialect: Dialect) -> str:
         case exp.Window():
             return f"{scalar_sql(tree.this, dialect)} OVER ({_window(tree, dialect)})"
         case exp.StartsWith():
-            return f"{'STARTS_WITH' if dialect == DUCKDB else 'STARTSWITH'}({', '.join(parts)})"
-        case exp.Trim() if dialect == DUCKDB or len(parts) == 1:
+            return f"{dialect.statements.starts_with}({', '.join(parts)})"
+        case exp.Trim() if not dialect.statements.trims_in_words or len(parts) == 1:
             return f"{_TRIMS[tree.args.get('position')]}({', '.join(parts)})"
         case exp.Trim(args={"position": "BOTH" | "LEADING" | "TRAILING" as position}):
             return f"TRIM({position} {parts[1]} FROM {parts[0]})"
@@ -194,8 +197,7 @@ def _window(tree: Tree, dialect: Dialect) -> str:
 
 
 def _type(tree: Tree, dialect: Dialect) -> str:
-    stamp = "TIMESTAMP" if dialect == DUCKDB else "TIMESTAMP_NTZ"
-    name = stamp if tree.this is _Types.TIMESTAMPNTZ else _TYPES[tree.this]
+    name = dialect.statements.timestamp_type if tree.this is _Types.TIMESTAMPNTZ else _TYPES[tree.this]
     sizes = ", ".join(str(int(param.name)) for param in tree.expressions)
     return f"{name}({sizes})" if sizes else name
 

@@ -3,8 +3,8 @@
 A closed list. What is not on it could look at other rows, draw at random, reach a file, or raise on some row, which would tell of it.
 """
 
+import re
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from plume.errors import StatementError
 from plume.plan.types import Kind
+from plume.redaction import redacting
 from plume.statement.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
 from plume.statement.reading import CALLS
 from plume.statement.text import Text, Tree
@@ -21,6 +22,8 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 _NUMERIC = (*_ARITHMETIC, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp)
 _OF_TIME = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
 _DEEPEST = 150
+# Spark rounds up and down in decimals of 38 digits, and fails on rows that need more.
+_MOST_PLACES = 30
 _VOLATILE = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser)
 _KNOWN = (
     "known are arithmetic, comparisons, AND, OR, NOT, IS NULL, IN, BETWEEN, LIKE, CASE, IF, COALESCE, NULLIF, GREATEST, LEAST, CAST, "
@@ -69,12 +72,19 @@ def _refuse_unknown(text: Text, part: Tree) -> None:
         raise text.refusal(part, "this number cannot be read; write digits, as in 1.5 or 1e6.")
     if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
         raise text.refusal(part, "the pattern of LIKE must be a constant.")
+    if isinstance(part, exp.Like | exp.ILike) and text.language == "spark" and "\\" in part.expression.this:
+        # Before most characters it is an error there, which may wait for a row.
+        raise text.refusal(
+            part, "the pattern of LIKE must have no backslash, which is an escape on Spark; _ is any character."
+        )
     if isinstance(part, exp.Round | exp.Floor | exp.Ceil) and not _is_whole(part.args.get("decimals")):
-        raise text.refusal(part, f"the places of {part.key.upper()} must be a whole number.")
+        raise text.refusal(
+            part, f"the places of {part.key.upper()} must be a whole number from -{_MOST_PLACES} to {_MOST_PLACES}."
+        )
 
 
 def is_call(tree: Tree) -> bool:
-    """Tell a function of many rows: an aggregate, or a window."""
+    """Return whether an expression is a function of many rows: an aggregate, or a window."""
     return isinstance(tree, exp.Window) or (isinstance(tree, exp.Anonymous) and tree.name.upper() in CALLS)
 
 
@@ -109,9 +119,10 @@ def _kind(tree: Tree) -> Kind | None:
 
 def _is_whole(tree: Tree | None) -> bool:
     literal = tree.this if isinstance(tree, exp.Neg) else tree
-    return literal is None or (
-        isinstance(literal, exp.Literal) and not literal.is_string and str(literal.this).isdigit()
-    )
+    if literal is None:
+        return True
+    plain = isinstance(literal, exp.Literal) and not literal.is_string and re.fullmatch("[0-9]{1,2}", str(literal.this))
+    return bool(plain) and int(literal.this) <= _MOST_PLACES
 
 
 def _mapped(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
@@ -172,10 +183,9 @@ def _cast(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
 
 def _refuse_bad_moment(text: Text, tree: Tree, kind: Kind) -> None:
     read = date.fromisoformat if kind is Kind.DATE else datetime.fromisoformat
-    with suppress(ValueError):
+    refusal = text.refusal(tree, f"{tree.this.this!r} is no {kind.value}; write it as in DATE '2026-01-31'.")
+    with redacting(ValueError, to=refusal):
         read(tree.this.this)
-        return
-    raise text.refusal(tree, f"{tree.this.this!r} is no {kind.value}; write it as in DATE '2026-01-31'.")
 
 
 def _refusal(text: Text, tree: Tree) -> StatementError:

@@ -2,12 +2,12 @@
 
 import difflib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
-from plume.errors import UsageError
 from plume.mechanisms.open_bound import AUTO
 from plume.privacy.budget import Budget
 from plume.query import STRATEGIES
@@ -17,8 +17,8 @@ from plume.statement.text import Text, Tree
 PUBLIC_GROUPS = "PUBLIC_GROUPS"
 _REQUIRED = {
     "epsilon": "the most to spend, as in epsilon = 1",
-    "max_groups_contributed": "in how many groups one user counts, as in max_groups_contributed = 8",
-    "privacy_unit_column": "the column that says whose a row is, as in privacy_unit_column = user_id",
+    "max_groups_contributed": "the limit on groups per user, as in max_groups_contributed = 8",
+    "privacy_unit_column": "the column that identifies the user, as in privacy_unit_column = user_id",
 }
 _KNOWN = (*_REQUIRED, "delta", "group_selection_strategy", "min_privacy_units_per_group")
 
@@ -69,15 +69,12 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     for name in ("epsilon", "delta"):
         if name not in options:
             continue
-        found, sentence = number(options[name].value), f"{name} must be a number."
-        try:
-            if found is not None:
-                numbers[name] = float(found)
-                Budget(**{"epsilon": 1.0} | numbers)
-                continue
-        except UsageError as error:
-            sentence = str(error)
-        raise text.refusal(options[name].start, sentence)
+        found = number(options[name].value)
+        if found is None:
+            raise text.refusal(options[name].start, f"{name} must be a number.")
+        with text.placing(options[name].start):
+            Budget(**{"epsilon": 1.0} | numbers | {name: found})
+        numbers[name] = float(found)
     return Budget(**numbers)
 
 
@@ -91,7 +88,7 @@ def _limit(text: Text, options: Mapping[str, Option]) -> int | str:
 def _whole(text: Text, options: Mapping[str, Option], name: str, *, or_else: str = "") -> int:
     value = number(options[name].value)
     if not isinstance(value, int) or value < 1:
-        raise text.refusal(options[name].start, f"{name} must be a whole number from 1 on{or_else}.")
+        raise text.refusal(options[name].start, f"{name} must be a positive whole number{or_else}.")
     return value
 
 
@@ -107,15 +104,16 @@ def _strategy(text: Text, options: Mapping[str, Option]) -> str:
 
 
 def is_auto(tree: Tree) -> bool:
-    """Tell whether a number is left to be chosen within the budget: the word AUTO stands in its place."""
+    """Return whether a number is left to be chosen within the budget: the word AUTO stands in its place."""
     return isinstance(tree, exp.Column | exp.Literal) and not tree.args.get("table") and tree.name.upper() == "AUTO"
 
 
 def number(tree: Tree) -> Any:
-    """Read a number; None if it is none."""
+    """Read a number; None if it is none, or has more digits than Python reads."""
     negative = isinstance(tree, exp.Neg)
     literal = tree.this if negative else tree
-    if not isinstance(literal, exp.Literal) or literal.is_string:
-        return None
-    value = int(literal.this) if str(literal.this).isdigit() else float(literal.this)
-    return -value if negative else value
+    if isinstance(literal, exp.Literal) and not literal.is_string:
+        with suppress(ValueError):
+            value = int(literal.this) if str(literal.this).isdigit() else float(literal.this)
+            return -value if negative else value
+    return None

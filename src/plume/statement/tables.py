@@ -12,7 +12,7 @@ from typing import Any
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
 from plume.errors import InputError
-from plume.plan.dialect import SPARK, Dialect
+from plume.plan.dialect import Dialect
 from plume.statement.identity import Identity, identify, is_same
 from plume.statement.relations import Given
 from plume.statement.text import Text, Tree
@@ -47,7 +47,9 @@ class Tables:
     @property
     def _declared(self) -> bool:
         """Whether the owner said of any table what it is; then every table is declared, and the statement names no others."""
-        return any(isinstance(data, PrivateTable | PublicTable) for data in self.private.values())
+        return any(
+            isinstance(data, PrivateTable | PublicTable) for data in (*self.private.values(), *self.public.values())
+        )
 
     def find(self, tree: Tree, written: str) -> Given:
         """Find the table behind a name."""
@@ -80,7 +82,7 @@ class Tables:
 
     def _unnamed(self, tree: Tree, written: str) -> Any:
         quoted = bool(tree.this.args.get("quoted"))
-        if self.dialect == SPARK:
+        if self.dialect.statements.has_catalogue:
             return tree.name if quoted and tree.db.lower() == "parquet" else written
         if quoted and not tree.db:
             return written
@@ -107,13 +109,14 @@ class Tables:
         """Refuse a table whose rows would belong to one user here and to another there, or not to whom its owner says."""
         listed = list(dict.fromkeys(units))
         for table, column in listed:
-            if table.unit is not None and not self._is_same_column(table.unit, column):
+            if table.unit is not None and table.unit != column:
                 raise self.text.refusal(
                     tree,
                     f"rows of {table.written} belong to the user in {table.unit!r}, as declared, and not to the one in {column!r}.",
                 )
         for (table, column), (other, another) in combinations(listed, 2):
-            if not self._is_same_column(column, another) and self._overlap(table, other):
+            # Letter by letter: a file of JSON may hold two names that differ only in letters which Python or an engine takes for one.
+            if column != another and self._overlap(table, other):
                 raise self.text.refusal(tree, _two_units(table, column, other, another))
 
     def _overlap(self, one: Given, other: Given) -> bool:
@@ -124,10 +127,6 @@ class Tables:
         if one.unit is not None and other.unit is not None:
             return is_same(mine, its)
         return mine.overlaps(its) or its.overlaps(mine)
-
-    def _is_same_column(self, one: str, other: str) -> bool:
-        """Return whether two names are of one column; only for Spark capital letters matter."""
-        return one == other if self.dialect == SPARK else one.casefold() == other.casefold()
 
 
 def _two_units(table: Given, column: str, other: Given, another: str) -> str:

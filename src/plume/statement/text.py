@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from plume.errors import StatementError
+from plume.errors import StatementError, UsageError
+from plume.redaction import Redaction
 
 Tree = Any
 """A part of a statement, as sqlglot parsed it."""
@@ -25,8 +26,15 @@ class Text:
         line, column = self.place(start)
         return StatementError(sentence, line=line, column=column)
 
+    def placing(self, where: Tree | int) -> Redaction:
+        """Say at which part of the statement an error is, unless the error says so itself."""
+        return Redaction(
+            (UsageError,),
+            lambda error: error if isinstance(error, StatementError) else self.refusal(where, str(error)),
+        )
+
     def place(self, start: int) -> tuple[int, int]:
-        """Say in which line and column a character is, both from 1 on."""
+        """Say in which line and column a character is, counted from 1."""
         before = self.text[:start]
         return before.count("\n") + 1, start - before.rfind("\n")
 

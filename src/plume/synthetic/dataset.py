@@ -5,7 +5,6 @@ Users come in blocks that do not depend on each other or on n: D_synth[n] is par
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.random import SeedSequence, default_rng  # noqa: TID251 - benchmarks need the same data twice
 
+from plume.output.files import whole_file
 from plume.synthetic.zipf_mandelbrot import ZipfMandelbrot
 
 RECORDS_PER_USER = ZipfMandelbrot(size=100_000, exponent=4.67, shift=25)
@@ -43,7 +43,7 @@ def write_paper_data(
     `on_block` is told after each block how many users are written so far.
     """
     rows = 0
-    with _whole_file(Path(path)) as partial, _parquet_writer(partial) as writer:
+    with whole_file(Path(path)) as partial, _parquet_writer(partial) as writer:
         for index, batch in enumerate(paper_batches(users, seed=seed), start=1):
             writer.write_batch(batch)
             rows += batch.num_rows
@@ -65,17 +65,6 @@ def _block(index: int, *, seed: int) -> pa.RecordBatch:
 def _users_below(users: int, block: pa.RecordBatch) -> pa.RecordBatch:
     kept = block["user"].to_numpy() < users
     return block if kept.all() else block.filter(pa.array(kept))
-
-
-@contextmanager
-def _whole_file(path: Path) -> Iterator[Path]:
-    """Yield a name beside `path`; what is written there becomes `path` on success and vanishes on failure."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield partial
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _parquet_writer(path: Path) -> pq.ParquetWriter:

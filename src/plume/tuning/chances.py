@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plume.pipelines.calibrated import CalibratedQuery
+from plume.calibration.calibrated_query import CalibratedQuery
 from plume.selection.strategy import SelectionStrategy
 from plume.tuning.pairs import Floats, Pairs
 
@@ -61,7 +61,7 @@ def _kept(
 
 
 def _but_largest(pairs: Pairs, weights: Floats, counted: Floats, left_out: int) -> Floats:
-    """Take so many of the users who count in a key off those with the largest weights."""
+    """Take `left_out` of the users who count in a key off, those with the largest weights."""
     order = np.lexsort((-weights, pairs.key))
     keys = pairs.key[order]
     sums = np.concatenate(([0.0], np.cumsum(counted[order])))

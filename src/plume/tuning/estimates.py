@@ -1,7 +1,7 @@
-"""What a release would be like, on average, worked out from exact contributions instead of drawn many times (algorithms 5.3).
+"""What a release would be like, on average, worked out from exact contributions instead of drawn many times.
 
 NOT PRIVATE. Users are cut independently of each other, so sums over them have means and variances that add up. How many keys of a user
-are selected is taken to be its mean.
+are selected is taken to be its mean. docs/decisions/0042-tuning-by-estimates.md says more.
 """
 
 import math
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import Noise
-from plume.pipelines.calibrated import CalibratedPart, CalibratedQuery
 from plume.tuning.chances import POINTS, WEIGHTS
 from plume.tuning.pairs import Additive, Floats, Pairs, Piece, bounded
 

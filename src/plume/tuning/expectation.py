@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
+from plume.calibration.columns import MeasureColumns
 from plume.errors import BoundError, UsageError, printable, shown
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.users import CountUsers
-from plume.pipelines.calibrated import CalibratedQuery, calibrate
-from plume.pipelines.columns import MeasureColumns
+from plume.output.files import write_text
+from plume.output.text_table import show
 from plume.privacy.budget import Budget
 from plume.query import LARGEST_BOUND, Query
-from plume.release import show, write_whole
 from plume.selection.chances import chance_of_users, users_for_chance
 
 LEVEL = 0.95
@@ -53,7 +54,7 @@ class ExpectedNoise:
         return self.measure if self.part is None else f"{self.measure}_{self.part}"
 
     def relative_error(self, users: int) -> float:
-        """The standard deviation relative to a count to which each of so many users adds one."""
+        """The standard deviation relative to a count to which each of the users adds one."""
         return self.standard_deviation / users
 
 
@@ -81,7 +82,7 @@ Lines = Callable[[Prospect], Iterator[Line]]
 class Expectation:
     """What to expect of a query, for a grid of limits and epsilons; `print` it.
 
-    Errors are those of noise. What bounding cuts away comes on top, and only data tell how much that is.
+    Errors are those of noise. What bounding cuts away comes on top, and only the data says how much that is.
     """
 
     query: Query
@@ -111,8 +112,7 @@ class Expectation:
         """Write a page of curves, in one file that needs nothing else. Needs the extra `report`."""
         from plume.tuning.curves import draw_expectation  # noqa: PLC0415 - slow to import, and an extra
 
-        page = draw_expectation(self).encode()
-        write_whole(Path(path), lambda file: file.write(page))
+        write_text(Path(path), draw_expectation(self))
 
     def __str__(self) -> str:
         each = "as many keys as count" if self.keys_of_user is None else f"{self.keys_of_user} keys"
@@ -144,7 +144,7 @@ def expect(
     """Say what error to expect of a query and how many users a key needs to be shown. No data is touched, so it is free.
 
     Beside the query's own `max_keys_per_user` and epsilon, all further `limits` and `epsilons` are tried, each with each. Chances are told
-    for keys with so many `users`, each of whom is in as many keys as count, or in `keys_of_user`.
+    for keys with `users` users, each of whom is in as many keys as count, or in `keys_of_user`.
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")

@@ -13,6 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import sparse
 
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
+from plume.calibration.columns import MeasureColumns
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.execute import run_step
@@ -20,13 +22,12 @@ from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import SumOfTotals
 from plume.mechanisms.users import CountUsers
-from plume.pipelines.calibrated import CalibratedQuery, calibrate
-from plume.pipelines.columns import MeasureColumns
 from plume.pipelines.steps import INPUT, by_user, rows
 from plume.plan.analysis import steps
-from plume.plan.dialect import DUCKDB, identifier
+from plume.plan.dialect import identifier
 from plume.plan.nodes import USER
-from plume.plan.sql import print_plan
+from plume.plan.printing.duckdb import DUCKDB
+from plume.plan.printing.plan_sql import print_plan
 from plume.query import Query
 from plume.schema import check_schema, described, table_for
 
@@ -67,7 +68,7 @@ class Pairs:
 
     @cached_property
     def size(self) -> Mapping[str, Floats]:
-        """How much users say to each measure in each key, signs aside."""
+        """How much users contribute to each measure in each key, signs aside."""
         return {name: self.by_key(np.abs(said)) for name, said in self.values.items()}
 
     @cached_property
@@ -160,7 +161,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
     combined = by_user(asked, rows(asked)).source
     with engine.open({INPUT: table_for(query, data)}) as session:
         check_schema(query, session.schema(INPUT), source=described(data))
-        printed = print_plan(combined, session.dialect)
+        printed = print_plan(combined, session.printer())
         for step in steps(combined):
             run_step(step, session, printed)
         found = _numbered(session, combined.name, asked)
@@ -228,7 +229,7 @@ def _sorting(numbers: Places, different: int) -> Places:
 
 
 def _said(found: pa.Table, measure: MeasureColumns) -> Floats:
-    """What users say to a measure, in its own units; a user without values says nothing."""
+    """What users contribute to a measure, in its own units; a user without values contributes nothing."""
     mechanism = measure.mechanism
     if not measure.raw:
         return np.ones(found.num_rows)

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
 
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
 from plume.errors import MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
-from plume.pipelines.calibrated import CalibratedQuery, calibrate
+from plume.output.csv_rows import write_csv
+from plume.output.files import write_text
+from plume.output.text_table import show
 from plume.privacy.budget import Budget
 from plume.query import Query
-from plume.release import harmless, show, write_whole
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
@@ -91,21 +92,21 @@ class NotPrivateTuning:
     def write_csv(self, path: str | Path) -> Path:
         """Write the rows; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
         target = marked(Path(path))
-        write_whole(target, lambda file: pyarrow.csv.write_csv(harmless(self.to_arrow()), file))
+        write_csv(target, self.to_arrow())
         return target
 
     def write_json(self, path: str | Path) -> Path:
         """Write the record; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
         target = marked(Path(path))
-        write_whole(target, lambda file: file.write(f"{self.to_json()}\n".encode()))
+        write_text(target, f"{self.to_json()}\n")
         return target
 
     def report(self, path: str | Path) -> Path:
         """Write a page of curves, which says NOT PRIVATE as its file's name does; needs the extra `report`."""
         from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
 
-        target, page = marked(Path(path)), draw_tuning(self).encode()
-        write_whole(target, lambda file: file.write(page))
+        target = marked(Path(path))
+        write_text(target, draw_tuning(self))
         return target
 
     def __str__(self) -> str:

@@ -77,7 +77,7 @@ BAD: dict[str, tuple[list[str], dict[str, str], str]] = {
     "a function in where": (["rows.parquet"], {"--where": "length(t) > 5"}, "which is not allowed"),
     "a statement in where": (["rows.parquet"], {"--where": "v > 1; DROP TABLE x"}, "cannot be read as a condition"),
     "no epsilon": (["rows.parquet"], {"--epsilon": "0"}, "epsilon is 0.0; it must be a finite number above 0"),
-    "no delta": (["rows.parquet"], {"--delta": "0"}, "choosing keys from data needs a delta above 0"),
+    "no delta": (["rows.parquet"], {"--delta": "0"}, "selecting keys from data needs a delta above 0"),
     "an unknown measure": (["rows.parquet"], {"--measure": "median(v)"}, "median"),
     "public keys twice": (["rows.parquet"], {"--public-keys": "keys.csv"}, "public_keys holds 1 duplicates"),
     "public keys of another column": (

@@ -70,9 +70,9 @@ def test_misspellings_of_one_person_are_shown_as_kept_back(shown: str, release: 
     assert not set(examples) & set(release.to_arrow()["recipe"].to_pylist())
 
 
-def test_it_says_that_data_are_made_up_and_what_was_spent(shown: str) -> None:
+def test_it_says_that_data_is_made_up_and_what_was_spent(shown: str) -> None:
     said = " ".join(shown.split())
-    assert "only because the data are made up" in said
+    assert "only because the data is made up" in said
     assert "Of it, 50% on selection, 25% on people, 25% on searches." in said
 
 

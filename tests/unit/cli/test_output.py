@@ -44,7 +44,7 @@ def test_a_table_of_40_rows_is_whole() -> None:
 
 
 def test_csv_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plume.cli.output._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("plume.output.pieces._ROWS_AT_ONCE", 7)
     assert printed(pa.array(range(41)), "csv").stdout.splitlines() == [
         '"key","users"',
         *(f"{n},{n}" for n in range(41)),
@@ -52,7 +52,7 @@ def test_csv_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_json_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plume.cli.output._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("plume.output.pieces._ROWS_AT_ONCE", 7)
     assert json.loads(printed(pa.array(range(41)), "json").stdout) == [{"key": n, "users": n} for n in range(41)]
 
 

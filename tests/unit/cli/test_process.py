@@ -153,3 +153,15 @@ def test_a_dumb_terminal_gets_plain_lines(searches: Path, asked: list[str]) -> N
     seen = os.read(ours, 100_000).decode()
     os.close(ours)
     assert seen.splitlines()[:4] == list(STAGES.values())
+
+
+def test_the_tidying_up_is_not_interrupted() -> None:
+    """A second signal at the wrong moment would leave rows of standard input behind."""
+    program = (
+        "import os, signal, sys\nfrom plume.cli.main import _end_as_if_interrupted\n_end_as_if_interrupted()\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGTERM)\nexcept KeyboardInterrupt:\n"
+        "    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):\n        os.kill(os.getpid(), number)\n"
+        "    print('tidied up')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)  # noqa: S603
+    assert run.stdout == "tidied up\n"

@@ -86,7 +86,7 @@ def test_a_file_may_leave_the_limit_open(tmp_path: Path) -> None:
         ("keys = []", "text or a list of texts"),
         ("keys = [1]", "text or a list of texts"),
         ("shares = [1]", "a table of numbers"),
-        ("usr = 'x'", "'usr', which is no setting; there are user, keys"),
+        ("usr = 'x'", "'usr', which is not a setting; the settings are user, keys"),
         ("user = ", "is not TOML: "),
         ("\udcff", "is not TOML in UTF-8"),
     ],

@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,11 @@ def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: In
     assert lines[-2].startswith("(50, ")
     assert "differential privacy for every user_id" in lines[-2]
     assert lines[-1].startswith("noise (standard deviation): count ± ")
+
+
+def test_the_noise_of_each_part_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
+    told = run("--measure", "mean(seconds, 0, 10)").stderr.splitlines()[-1]
+    assert re.findall(r"(?:: |, )([^±]+) ±", told) == ["count", "seconds_mean (total)", "seconds_mean (values)"]
 
 
 def test_quiet_leaves_standard_error_empty(run: Invoke) -> None:

@@ -61,6 +61,7 @@ def on_spark(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
 
 
+@pytest.mark.starts("spark")
 def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": range(50), "k": ["x", "y"] * 25}), tmp_path / "rows.parquet")
     done = on_spark("run", tmp_path / "rows.parquet")
@@ -69,6 +70,7 @@ def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
     assert "differential privacy for every u" in done.stderr
 
 
+@pytest.mark.starts("spark")
 @pytest.mark.slow
 def test_an_audit_on_spark_has_all_its_layers() -> None:
     done = on_spark("audit", "--trials", 4000)

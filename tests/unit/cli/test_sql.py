@@ -72,9 +72,9 @@ def test_a_record_is_json(invoke: Invoke, asked: list[str]) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ([STATEMENT, "--user", "u"], "--user stands beside a statement"),
-        ([STATEMENT, "--delta", "1"], "--delta stands beside a statement"),
-        (["--table", "a=b"], "--table is for a statement"),
+        ([STATEMENT, "--user", "u"], "--user cannot be combined with a statement"),
+        ([STATEMENT, "--delta", "1"], "--delta cannot be combined with a statement"),
+        (["--table", "a=b"], "--table needs a statement"),
         ([], "Missing option '--user'"),
     ],
 )

@@ -50,4 +50,4 @@ def test_a_full_disk_is_told_in_a_sentence(invoke: Invoke, tmp_path: Path, monke
     monkeypatch.setattr("plume.cli.synthesis.write_paper_data", full)
     result = invoke("synth", "--users", "10", "--out", tmp_path / "made_up.parquet")
     assert result.exit_code == 2
-    assert "could not be written; is there room?" in result.stderr
+    assert "could not be written; check that there is free space." in result.stderr

@@ -170,3 +170,10 @@ def test_a_link_to_itself_is_told(run: Invoke, tmp_path: Path) -> None:
     link = tmp_path / "link.csv"
     link.symlink_to(link)
     assert refused(run("--out", link, "--force"), "it is a link to itself")
+
+
+@pytest.mark.parametrize("address", ["file://{}", "file:{}"])
+def test_data_by_an_address_is_never_replaced(invoke: Invoke, searches: Path, asked: list[str], address: str) -> None:
+    given = address.format(searches)
+    result = invoke("run", given, *asked, "--engine", "spark", "--out", searches, "--force")
+    assert refused(result, "is part of the data")

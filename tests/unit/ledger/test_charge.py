@@ -8,11 +8,11 @@ from plume.errors import BudgetError
 from plume.ledger.charge import DELTAS, EPSILONS, Limit, charge_of, limit_of
 from plume.ledger.composition import total
 from plume.ledger.publishing import charge_for
-from plume.privacy.cost import Cost, Spent
+from plume.privacy.cost import EpsilonCost, Spent
 
 
 def charged(epsilon: float) -> int:
-    return charge_of([Cost("x", Fraction(epsilon))], Spent(epsilon, 0), plume.Budget(epsilon)).epsilon
+    return charge_of([EpsilonCost("x", Fraction(epsilon))], Spent(epsilon, 0), plume.Budget(epsilon)).epsilon
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_ten_tenths_are_one() -> None:
 def test_a_million_of_the_smallest_spends_stop_exactly_at_the_limit() -> None:
     limit, unit = (
         limit_of(plume.Budget(1e-3)),
-        charge_of([Cost("x", Fraction(1e-9))], Spent(1e-9, 0), plume.Budget(1e-9)),
+        charge_of([EpsilonCost("x", Fraction(1e-9))], Spent(1e-9, 0), plume.Budget(1e-9)),
     )
     assert total([unit] * 10**6, limit).within(limit)
     assert not total([unit] * (10**6 + 1), limit).within(limit)

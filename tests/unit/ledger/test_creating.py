@@ -93,4 +93,4 @@ def test_a_ledger_whose_name_is_too_long_is_told(tmp_path: Path, command: list[s
     name, *more = command
     result = CliRunner().invoke(main, ["ledger", name, str(tmp_path / ("x" * 300)), *more])
     assert result.exit_code == 2
-    assert "no ledger" in result.stderr or "could not be made" in result.stderr
+    assert "no ledger" in result.stderr or "could not be created" in result.stderr

@@ -52,6 +52,20 @@ def test_a_release_is_charged_and_kept(ledger: plume.Ledger) -> None:
     assert release.record()["ledger"]["head"] in [entry.hash for entry in ledger.history()]
 
 
+def test_a_release_is_charged_before_its_first_step_and_drawn_after_it(ledger: plume.Ledger) -> None:
+    seen: list[list[str]] = []
+    plume.run(query(), ROWS, ledger=ledger.dataset("searches"), on_step=lambda _: seen.append(kinds(ledger)))
+    assert seen[0] == ["dataset", "reserved"]
+    assert seen[-1] == ["dataset", "reserved", "drawing"]
+
+
+@pytest.mark.parametrize("rows", ["gone.parquet", ROWS.rename_columns(["u", "other", "v"])])
+def test_what_cannot_be_opened_or_does_not_fit_is_not_charged(ledger: plume.Ledger, rows: Any) -> None:
+    with pytest.raises(UsageError):
+        plume.run(query(), rows, ledger=ledger.dataset("searches"))
+    assert kinds(ledger) == ["dataset"]
+
+
 def test_the_same_id_gives_the_same_rows_without_data_and_without_a_charge(ledger: plume.Ledger) -> None:
     first = plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
     content = ledger.shelf.released("first").read_bytes()
@@ -263,12 +277,19 @@ def test_a_ledger_takes_no_others_place(ledger: plume.Ledger) -> None:
         plume.Ledger.create(ledger.path)
 
 
+def test_what_sqlite_says_is_not_kept_behind_our_own_words(tmp_path: Path) -> None:
+    (tmp_path / "l").write_bytes(b"not a database" * 100)
+    with pytest.raises(LedgerDamaged) as caught:
+        plume.Ledger(tmp_path / "l")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
 def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello " * 1000)
-    with pytest.raises(LedgerDamaged, match="is no ledger of Plume, or is damaged"):
+    with pytest.raises(LedgerDamaged, match="is not a Plume ledger, or is damaged"):
         plume.Ledger(tmp_path / "text")
     sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
-    with pytest.raises(LedgerError, match="is no ledger of Plume"):
+    with pytest.raises(LedgerError, match="is not a Plume ledger"):
         plume.Ledger(tmp_path / "other")
 
 

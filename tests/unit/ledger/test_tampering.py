@@ -62,6 +62,27 @@ def test_a_changed_ledger_is_told_by_the_chain(ledger: plume.Ledger, statement: 
         ledger.verify()
 
 
+@pytest.mark.parametrize(
+    "content",
+    ["'{}'", "'[]'", "'1'", "replace(content, 'epsilon', 'epsinon')", "replace(content, 'delta\":0', 'delta\":0.5')"],
+)
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_entry_that_holds_what_none_of_its_kind_does_is_told_in_words(
+    ledger: plume.Ledger, number: int, content: str
+) -> None:
+    """A single flipped bit is enough."""
+    force(ledger, f"UPDATE entries SET content = {content} WHERE number = {number}")
+    calls: list[Callable[[], object]] = [
+        ledger.verify,
+        lambda: ledger.dataset("d").spent,
+        ledger.recover,
+        lambda: reserve(ledger.path, "d", "c", request="q", charge=CHARGE),
+    ]
+    for call in calls:
+        with pytest.raises(LedgerDamaged, match=r"is damaged|does not follow"):
+            call()
+
+
 @pytest.mark.parametrize("statement", ["DELETE FROM entries", "UPDATE entries SET at = ''"])
 def test_the_database_itself_refuses_changes(ledger: plume.Ledger, statement: str) -> None:
     with closing(sqlite3.connect(ledger.path)) as connection, pytest.raises(sqlite3.IntegrityError, match="never"):

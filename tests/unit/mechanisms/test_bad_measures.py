@@ -16,8 +16,8 @@ DAY = date(2026, 1, 1)
     [
         (5, 5, "the first must be below the second"),
         (DAY, DAY, "the first must be below the second"),
-        (DAY, 5, "both must be numbers, or both dates, or both moments"),
-        (DAY, datetime(2026, 2, 1), "both must be numbers, or both dates, or both moments"),  # noqa: DTZ001
+        (DAY, 5, "both must be numbers, or both dates, or both timestamps"),
+        (DAY, datetime(2026, 2, 1), "both must be numbers, or both dates, or both timestamps"),  # noqa: DTZ001
         (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC), "given without a time zone"),
         (float("nan"), 5, "low is nan; it must be a number of at most"),
         (0, float("inf"), "high is inf; it must be a number of at most"),

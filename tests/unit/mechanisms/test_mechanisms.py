@@ -13,10 +13,10 @@ from scipy import stats
 
 import plume
 from entropy import SeededEntropy
+from plume.calibration.calibrated_query import CalibratedPart, calibrate
 from plume.errors import BoundError, RangeError
 from plume.mechanisms.grid import grid_between
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS
-from plume.pipelines.calibrated import CalibratedPart, calibrate
 from plume.pipelines.noisers import NoiseMeasures
 from plume.plan.aggregates import AddTallies, Count, Sum
 from plume.plan.expressions import Clamp, Column, Literal, Shorten, Tally

@@ -42,10 +42,13 @@ def noisy(tally: Tally, scale: float = 1.0, entropy=None) -> NoisyTally:
         (200_000, 40, 3, (0.0008, 0.0010, 0.0008)),
     ],
 )
-def test_mean_rank_errors_meet_those_of_the_specification(
+def test_mean_rank_errors_meet_those_of_a_tree_that_follows_less_noise(
     values: int, keys: int, seed: int, bars: tuple[float, ...]
 ) -> None:
-    """Algorithms 4.2: one value per user, lognormal on [0, 1000], noise of 39.8 values per key before it is spread over the levels."""
+    """One value per user, lognormal on [0, 1000], noise of 39.8 values per key before it is spread over the levels.
+
+    The bars are those of docs/decisions/0012-quantile-tree.md.
+    """
     drawn = np.clip(np.random.default_rng(seed).lognormal(4, 1, (keys, values)), 0, 1000)
     tree = noisy(tally_of_values(drawn), 39.8 * np.sqrt(LEVELS) * UNIT, SeededEntropy(seed))
     found = walk(tree, np.tile(QUANTILES, (keys, 1))) * 1000
@@ -155,6 +158,7 @@ def test_no_quantiles_at_all_are_refused() -> None:
     ("edges", "message"),
     [
         ([1], "there are 1 edges; there must be from 2"),
+        (1, "there are 1 edges; there must be from 2"),
         (range(1026), "there are 1026 edges"),
         ([0, 1, 1], "each edge must be above the one before"),
         ([2, 1], "each edge must be above the one before"),

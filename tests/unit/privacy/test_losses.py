@@ -9,7 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from plume.errors import RangeError
 from plume.privacy.budget import Budget
-from plume.privacy.cost import Cost, gaussian_cost, losses, refuse_overspending, rounded_laplace_cost, spend
+from plume.privacy.cost import GaussianCost, gaussian_cost, losses, refuse_overspending, rounded_laplace_cost, spend
 from plume.privacy.gaussian import delta_of
 from plume.privacy.losses import (
     Coordinates,
@@ -109,10 +109,10 @@ def test_a_delta_that_cannot_be_composed_is_refused() -> None:
 
 def test_costs_of_both_kinds_are_composed_and_their_deltas_added() -> None:
     count = rounded_laplace_cost("count", scale=Fraction(200), sensitivity=1, max_keys_per_user=64)
-    selection = Cost("selection", mu=8 / 60, delta=4e-6)
+    selection = GaussianCost("selection", mu=8 / 60, delta=4e-6)
     total = gaussian_cost("sum", scale=Fraction(720), sensitivity=8, max_keys_per_user=64)
     budget = Budget(0.61, 1e-5)
-    # algorithms 2.4 composed the same parts to epsilon 0.6096149686 at 1e-5
+    # dp-accounting, called directly, composed the same parts to epsilon 0.6096149686 at 1e-5
     assert spend([selection, count, total], budget).delta == pytest.approx(1e-5, rel=0.02)
     assert composed_epsilon(losses([selection, count, total]), 6e-6, 0.61) == pytest.approx(0.6096149686, rel=1e-5)
     refuse_overspending([selection, count, total], budget)

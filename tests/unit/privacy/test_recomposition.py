@@ -17,13 +17,16 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
 import plume
+from exact import plan_with
+from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery, calibrate
+from plume.choosing.choices import Choice
+from plume.choosing.keys_per_user import NoiseKeysPerUser
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.pipelines.calibrated import CalibratedPart, CalibratedQuery, calibrate
-from plume.pipelines.chosen import calibrate_chosen
-from plume.pipelines.keys_per_user import NoiseKeysPerUser
+from plume.pipelines.pipeline import PlannedQuery
 from plume.plan.analysis import costs
+from plume.planning import make_plan
 from plume.running import explain
 from plume.selection.truncated_geometric import TruncatedGeometric
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
@@ -105,25 +108,25 @@ def coarse(part: CalibratedPart) -> object:
     return replace(part.noise, scale=part.noise.scale / (1 << part.bits))
 
 
-def chosen(asked: CalibratedQuery, interval: float) -> list[pld.PrivacyLossDistribution]:
-    """The noise on histograms: of users, one in one row, by one, and by 1,024 in its second column; of rows, as many as keys count."""
+def chosen(planned: PlannedQuery, interval: float) -> list[pld.PrivacyLossDistribution]:
+    """The noise on histograms: of users, one in one bucket, by one, and by 1,024 in its second column; of sizes, as many as keys count."""
     columns = []
-    for choice in asked.choices:
+    for choice in (stage.noiser for stage in planned.plan if isinstance(stage.noiser, Choice)):
         if isinstance(choice, NoiseKeysPerUser):
             columns += [(choice.users, 1), (choice.fullness, 1024)]
         else:
-            columns += [(choice.pairs, asked.max_keys_per_user)]
+            columns += [(choice.pairs, planned.calibrated.max_keys_per_user)]
     return [
         pld.from_gaussian_mechanism(float(noise.scale), sensitivity=most, value_discretization_interval=interval)
         for noise, most in columns
     ]
 
 
-def recomposed(asked: CalibratedQuery, *, thresholds: bool) -> float:
+def recomposed(asked: CalibratedQuery, *, thresholds: bool, choosing: PlannedQuery | None = None) -> float:
     interval, limit = finest(asked), asked.max_keys_per_user
     parts = [part for strategy in asked.rounds for part in selected(strategy, interval)[: 2 if thresholds else 1]]
     parts += [noised(coarse(part), part.part.absolute, limit, interval) for part in asked.parts]
-    parts += chosen(asked, interval)
+    parts += chosen(choosing, interval) if choosing else []
     together = reduce(lambda composed, part: composed.compose(part), parts)
     # Thresholds may take all of delta; what dp-accounting cuts off at the ends of its distributions is then a trifle too much.
     return together.get_epsilon_for_delta(BUDGET.delta * (1 + 1e-6))
@@ -213,9 +216,9 @@ def test_explanations_recompute_what_is_found_here(strategy: str, noise: str, li
 )
 def test_plans_that_choose_their_limit_spend_at_most_the_budget_whatever_they_choose(strategy: str, limit: int) -> None:
     open_limit = replace(query(strategy, "gaussian", 1, 2), max_keys_per_user="auto")
-    asked = calibrate_chosen(open_limit, {"max_keys_per_user": limit})
-    found = recomposed(asked, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN)
-    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
+    planned = plan_with(open_limit, {"max_keys_per_user": limit})
+    found = recomposed(planned.calibrated, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN, choosing=planned)
+    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(planned.calibrated)
 
 
 @pytest.mark.parametrize(("limit", "bound", "records"), [(1, 2.0**-10, 1), (7, 24.0, 12), (512, 2.0**40, 2**20)])
@@ -224,18 +227,17 @@ def test_plans_that_choose_bounds_spend_at_most_the_budget_whatever_they_choose(
     strategy: str, limit: int, bound: float, records: int
 ) -> None:
     measures = [plume.sum("v", 0, "auto"), plume.count("auto"), plume.users()]
-    asked = calibrate_chosen(
+    planned = plan_with(
         replace(query(strategy, "gaussian", 1, 2), measures=measures, max_keys_per_user="auto"),
         {"max_keys_per_user": limit, "v_sum: high_total": bound, "count: max_per_key": records},
     )
-    found = recomposed(asked, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN)
-    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
+    found = recomposed(planned.calibrated, thresholds=(strategy, "gaussian") not in ALL_GAUSSIAN, choosing=planned)
+    assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(planned.calibrated)
 
 
 def test_a_choice_that_is_not_charged_for_would_be_noticed() -> None:
     """With a tenth of the budget for the histogram, and measures that spend as if there were none."""
     open_limit = replace(query("weighted_gaussian", "gaussian", 1, 1), max_keys_per_user="auto")
-    asked = calibrate(replace(open_limit, shares={"selection": 9, "m0": 9, "max_keys_per_user": 2}))
-    free = calibrate(open_limit)
-    broken = replace(asked, parts=free.parts, rounds=free.rounds)
-    assert recomposed(broken, thresholds=False) > BUDGET.epsilon * 1.02
+    planned = make_plan(replace(open_limit, shares={"selection": 9, "m0": 9, "max_keys_per_user": 2}))
+    free = make_plan(open_limit).calibrated
+    assert recomposed(free, thresholds=False, choosing=planned) > BUDGET.epsilon * 1.02

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from entropy import SeededEntropy
-from plume.plan.dialect import DUCKDB, Target
-from plume.plan.expression_sql import print_expression
 from plume.plan.expressions import Column
+from plume.plan.printing.duckdb import DuckDBPrinter
+from plume.plan.printing.expression_sql import print_expression
 from plume.privacy.gaussian import noise_for
 from plume.selection.chances import chance_of_users, users_for_chance
 from plume.selection.gaussian_threshold import gaussian_threshold_alone
@@ -78,7 +78,7 @@ def test_the_table_says_what_the_closed_form_says() -> None:
 def test_the_weight_of_a_user_is_that_of_the_plan(keys: int) -> None:
     for make in MADE.values():
         strategy = make(1)
-        printed = print_expression(strategy.weight(Column("t")), Target(DUCKDB, ""))
+        printed = print_expression(strategy.weight(Column("t")), DuckDBPrinter())
         ((found,),) = duckdb.sql(f"SELECT {printed} FROM (SELECT {keys}::BIGINT AS t)").fetchall()
         assert strategy.weight_of(keys) == found
 

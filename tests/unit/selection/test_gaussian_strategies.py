@@ -10,9 +10,9 @@ from scipy import stats
 
 from entropy import ConstantEntropy, SeededEntropy
 from plume.noise.gaussian import RoundedGaussian
-from plume.plan.dialect import DUCKDB, Target
-from plume.plan.expression_sql import print_expression
 from plume.plan.expressions import Column, InverseRoot
+from plume.plan.printing.duckdb import DuckDBPrinter
+from plume.plan.printing.expression_sql import print_expression
 from plume.privacy.gaussian import Novel, noise_for
 from plume.query import LARGEST_BOUND
 from plume.selection.gaussian_threshold import GaussianThreshold, gaussian_threshold
@@ -51,7 +51,7 @@ def test_the_default_threshold_for_64_keys_is_the_golden_one_on_the_grid() -> No
 
 def test_weights_are_exact_integers_for_every_number_of_keys_there_can_be() -> None:
     """floor(2**20 / sqrt t) in floating point, in NumPy and in DuckDB, against integer square roots."""
-    printed = print_expression(InverseRoot(Column("t"), UNIT), Target(DUCKDB, ""))
+    printed = print_expression(InverseRoot(Column("t"), UNIT), DuckDBPrinter())
     found = duckdb.sql(f"SELECT {printed} AS w FROM range(1, {LARGEST_BOUND} + 1) AS r(t) ORDER BY t").fetchnumpy()["w"]
     keys = np.arange(1, LARGEST_BOUND + 1)
     # w is right exactly if w**2 * t <= 2**40 < (w + 1)**2 * t.

@@ -10,7 +10,7 @@ from scipy import stats
 from entropy import ConstantEntropy, ScriptedEntropy, SeededEntropy
 from plume.errors import BoundError, BudgetError, RangeError
 from plume.plan.expressions import Column, Literal
-from plume.privacy.cost import Cost
+from plume.privacy.cost import EpsilonCost
 from plume.selection import truncated_geometric
 from plume.selection.truncated_geometric import TruncatedGeometric, keep_probability, tabulate, turning_points
 
@@ -122,7 +122,7 @@ def test_unrounded_chances_rounded_down_would_break_an_inequality() -> None:
 @pytest.mark.parametrize(("limit", "epsilon", "delta"), BUDGETS)
 def test_cost_is_epsilon_exactly_and_never_more_than_delta(limit: int, epsilon: Fraction, delta: float) -> None:
     cost = TruncatedGeometric(limit, epsilon, delta).cost
-    assert cost == Cost("selection", epsilon, delta=cost.delta, coordinates=limit)
+    assert cost == EpsilonCost("selection", epsilon, delta=cost.delta, coordinates=limit)
     novel = scaled(limit, epsilon, delta)[1]
     with mpmath.workprec(600):
         spent = -mpmath.expm1(limit * mpmath.log1p(-mpmath.mpf(novel) / CERTAIN))
@@ -243,7 +243,7 @@ def test_a_table_that_would_be_too_long_is_refused_when_the_strategy_is_made(lim
     [
         ({"epsilon": 0.5}, TypeError, "epsilon is a float; it must be an exact Fraction"),
         ({"epsilon": Fraction(0)}, BudgetError, "epsilon is 0; it must be above 0"),
-        ({"delta": 0.0}, BudgetError, "delta is 0.0; choosing keys needs one above 0 and below 1"),
+        ({"delta": 0.0}, BudgetError, "delta is 0.0; selecting keys needs one above 0 and below 1"),
         ({"delta": 1.0}, BudgetError, "delta is 1.0"),
         ({"delta": math.nan}, BudgetError, "delta is nan"),
         ({"max_keys_per_user": 0}, BoundError, "max_keys_per_user is 0"),

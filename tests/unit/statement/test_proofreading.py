@@ -6,7 +6,9 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Relation
 from plume.engines.spark import Spark
 from plume.errors import PlumeBug, StatementError
-from plume.plan.dialect import DUCKDB, SPARK, Dialect
+from plume.plan.dialect import Dialect
+from plume.plan.printing.duckdb import DUCKDB
+from plume.plan.printing.spark import SPARK
 from plume.statement import query_sql, scalar_sql
 from plume.statement.answering import ask
 from plume.statement.proofreading import read_again

@@ -2,14 +2,22 @@
 
 # ruff: noqa: E501 - a statement and what is expected of it stand in one line
 
+from functools import reduce
+
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 import plume
+from plume.engines.spark import Spark
 from plume.errors import InputError, PlumeError, StatementError
+from plume.statement.answering import ask
+from plume.statement.clauses import conjuncts
 
 HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id)\n"
 COUNT = "COUNT(*, contribution_bounds_per_group => (0, 3))"
+MANY_DIGITS = "9" * 5000
+"""More than Python reads as a number."""
 TABLES = {
     "searches": pa.table({"user_id": [1], "recipe": ["x"], "seconds": [1.0], "friend": [2]}),
     "people": pa.table({"user_id": [1], "age": [3]}),
@@ -47,16 +55,25 @@ WRONG: list[tuple[str, int, int, str]] = [
     (options("epsilon = -1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon is -1"),
     (options("epsilon = 1, epsilon = 1"), 1, 56, "option epsilon is given twice"),
     (options("epsilom = 1"), 1, 43, "did you mean epsilon?"),
-    (options("epsilon = 1, max_groups_contributed = 1.5, privacy_unit_column = user_id"), 1, 56, "must be a whole number"),
+    (options("epsilon = 1, max_groups_contributed = 1.5, privacy_unit_column = user_id"), 1, 56, "must be a positive whole number"),
     (options("epsilon = 1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 8, "delta is 0"),
     (options("epsilon = 1, delta = 1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 56, "delta is 1"),
     (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = 'user_id'"), 1, 98, "must be the name of a column"),
     (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id, group_selection_strategy = BEST"),
      1, 129, "must be one of PUBLIC_GROUPS, LAPLACE_THRESHOLD"),
+    (options(f"epsilon = {MANY_DIGITS}"), 1, 8, "OPTIONS needs max_groups_contributed"),
+    (options(f"epsilon = {MANY_DIGITS}, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon must be a number"),
+    (options("epsilon = 1e, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon must be a number"),
+    (options(f"epsilon = 1{'0' * 400}, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "it must be a finite number"),
+    (options(f"epsilon = 1, max_groups_contributed = {MANY_DIGITS}, privacy_unit_column = user_id"), 1, 56, "must be a positive whole number"),
+    (options("t.epsilon = 1"), 1, 43, "'t.epsilon = 1' is not an option"),
     # Aggregates.
     (outer("recipe, COUNT(*)"), 2, 9, "COUNT needs bounds on what one user adds: contribution_bounds_per_group => (0, 5)"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_row => (0, 5))"), 2, 22, "SUM takes contribution_bounds_per_group"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_group => (5, 0))"), 2, 9, "low_total is 5"),
+    (outer(f"recipe, SUM(seconds, contribution_bounds_per_group => (0, {MANY_DIGITS}))"), 2, 22, "must be two constants"),
+    (outer(f"recipe, {COUNT}", f"FROM searches GROUP BY {MANY_DIGITS}"), 3, 24, "there is no column 999"),
+    (outer(f"recipe, {COUNT}", f"FROM searches GROUP BY recipe LIMIT {MANY_DIGITS}"), 3, 37, "LIMIT must be a whole number"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_group => (5, AUTO))"), 2, 9, "beside high_total = 'auto', low_total is 0"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_group => (0, s.auto))"), 2, 22, "must be two constants"),
     (outer("recipe, VAR_POP(seconds, contribution_bounds_per_row => (0, AUTO))"), 2, 9, "auto"),
@@ -92,7 +109,7 @@ WRONG: list[tuple[str, int, int, str]] = [
     (below("SELECT MAX(user_id) AS user_id, recipe FROM searches GROUP BY recipe"), 3, 8, "the privacy unit 'user_id' is computed here"),
     (below("SELECT COALESCE(user_id, 0) AS user_id, recipe FROM searches"), 3, 8, "the privacy unit 'user_id' is computed here"),
     (below("SELECT user_id, recipe FROM searches UNION ALL SELECT user_id + 1, recipe FROM searches"), 3, 55, "is computed here"),
-    (below("SELECT user_id, recipe FROM searches UNION SELECT user_id, recipe FROM searches"), 3, 51, "only UNION ALL is known"),
+    (below("SELECT user_id, recipe FROM searches UNION SELECT user_id, recipe FROM searches"), 3, 51, "only UNION ALL is supported"),
     (below("SELECT * FROM searches UNION ALL SELECT * FROM searches"), 3, 8, "name them instead of *"),
     (below("SELECT user_id, recipe, COUNT(*) OVER (PARTITION BY recipe) AS n FROM searches"), 3, 25, "PARTITION BY must contain the privacy unit"),
     (below("SELECT user_id, recipe FROM searches QUALIFY ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY seconds) = 1"),
@@ -152,6 +169,8 @@ def test_wrong_tables_are_refused(tables: object, public: object, said: str) -> 
     ("inner", "said"),
     [
         ("SELECT user_id, recipe FROM searches WHERE recipe > 3", "does not fit the types"),
+        ("SELECT user_id, recipe FROM searches WHERE IF('abc', seconds, 1) > 0", "does not fit the types"),
+        ("SELECT user_id, recipe FROM searches WHERE CASE WHEN DATE '2026-01-31' THEN seconds ELSE 1 END > 0", "does not fit the types"),
         ("SELECT user_id, recipie AS recipe FROM searches", "did you mean 'recipe'"),
         ("SELECT seconds AS user_id, recipe FROM searches", "user column 'seconds' is floating-point number"),
         ("SELECT s.user_id, s.recipe FROM searches AS s JOIN people AS p ON s.recipe = p.user_id AND s.user_id = p.user_id", "both must be of one type"),
@@ -168,3 +187,24 @@ def test_tables_that_do_not_fit_are_refused(inner: str, said: str) -> None:
         plume.sql(below(inner), tables=tables)
     assert canary not in str(refused.value)
     assert (refused.value.__cause__, refused.value.__context__) == (None, None)
+
+
+def test_a_condition_of_thousands_of_parts_is_split() -> None:
+    parts = [exp.column(f"c{number}") for number in range(3000)]
+    assert conjuncts(reduce(lambda left, right: exp.And(this=left, expression=exp.Paren(this=right)), parts)) == parts
+
+
+@pytest.mark.parametrize("places", ["31", "-31", "-300", "9" * 5000, "1.5"])
+@pytest.mark.parametrize("function", ["ROUND", "FLOOR", "CEIL"])
+def test_the_places_of_a_number_are_few(function: str, places: str) -> None:
+    """Spark fails on rows that are not 0 where there are more than its decimals have."""
+    with pytest.raises(StatementError, match=f"the places of {function} must be a whole number from -30 to 30"):
+        plume.sql(below(f"SELECT user_id, recipe FROM searches WHERE {function}(seconds, {places}) > 0"), tables=TABLES)
+
+
+@pytest.mark.parametrize("pattern", [r"\\a", r"a\\", r"a\\_b"])
+def test_on_spark_a_pattern_has_no_backslash(pattern: str) -> None:
+    """Spark fails on most of them, and on rows in this process only where a row comes so far."""
+    text = below(f"SELECT user_id, recipe FROM searches WHERE recipe LIKE '{pattern}'")
+    with pytest.raises(StatementError, match="must have no backslash"):
+        ask(text, engine=Spark(), tables=TABLES)

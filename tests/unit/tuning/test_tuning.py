@@ -13,9 +13,9 @@ import pytest
 import plume
 from entropy import SeededEntropy
 from exact import say_nothing
+from plume.calibration.calibrated_query import calibrate
 from plume.engines.duckdb import DuckDB
 from plume.errors import ColumnNotFound, MeasureError, UsageError
-from plume.pipelines.calibrated import calibrate
 from plume.running import run_with
 from plume.synthetic import recipe_searches
 from plume.tuning.chances import chances_of_keys

@@ -1,0 +1,306 @@
+"""A query with its noise: every measure and the selection know what they draw, before any data is read."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+
+from plume.calibration.alternatives import Alternative, best
+from plume.calibration.columns import MeasureColumns, columns_of_measures, values_of
+from plume.calibration.required_parts import required_parts, shares_by_part
+from plume.calibration.shares import Shares, shares_of
+from plume.calibration.tight_composition import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
+from plume.mechanisms.grid import STEPS_BITS
+from plume.mechanisms.mechanism import Part
+from plume.mechanisms.open_bound import AUTO
+from plume.noise.gaussian import RoundedGaussian
+from plume.noise.laplace import DiscreteLaplace
+from plume.noise.noise import half_width
+from plume.noise.rounded_laplace import RoundedLaplace
+from plume.privacy.budget import Budget
+from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
+from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
+from plume.query import BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
+from plume.selection.gaussian_threshold import gaussian_threshold
+from plume.selection.laplace_threshold import laplace_threshold
+from plume.selection.strategy import SelectionStrategy
+from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
+from plume.selection.weighted_gaussian import weighted_gaussian
+
+# Up to here the best rule without Gaussian noise keeps more keys than the best one with it (docs/decisions/0009-two-families.md).
+_FEW_KEYS = 2
+_TWO_ROUNDS = "two_round_weighted_gaussian"
+CAP = 4
+"""A user above the limit counts in up to four times as many keys, each a little less (docs/guarantees/clipping.md)."""
+# The mean of the absolute value of noise of scale 1.
+_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
+
+Scaled = DiscreteLaplace | RoundedLaplace | RoundedGaussian
+NoiseFor = Callable[[Part, Fraction], Scaled]
+
+
+@dataclass(frozen=True)
+class CalibratedPart:
+    """Exact integers of the plan, the noise they get, and the measures that are made of them."""
+
+    part: Part
+    columns: tuple[str, ...]
+    """The plan's columns of these integers."""
+    measures: tuple[str, ...]
+    noise: Scaled
+    """In steps of 2**-bits of the part's own."""
+    max_keys_per_user: int
+    bits: int
+    """How much finer the plan counts than the part does."""
+
+    @property
+    def unit(self) -> Fraction:
+        """What one step of the plan is worth."""
+        return self.part.unit / (1 << self.bits)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether it leaves the plan's finer steps after the noise, for whole numbers."""
+        return self.bits > 0 or self.part.leaves > 0
+
+    @property
+    def standard_deviation(self) -> float:
+        """The noise's standard deviation in the units of the part."""
+        return self.noise.standard_deviation * float(self.unit)
+
+    @property
+    def mean_noise(self) -> float:
+        """The mean absolute noise, in steps of the plan."""
+        return float(self.noise.scale) * _MEAN_ABSOLUTE[type(self.noise)]
+
+    def half_width(self, level: float) -> int | float:
+        """What noise stays within, on either side, with a probability of at least `level`, in the units of what is released."""
+        width = half_width(self.noise, level)
+        if self.rounded:
+            return math.ceil(width * self.unit + Fraction(1, 2))  # whole numbers are rounded to after the noise
+        return width if self.unit == 1 else width * float(self.unit)
+
+    @property
+    def cost(self) -> Cost:
+        """What releasing this part spends."""
+        what = ", ".join(self.measures)
+        named = what if self.part.weight == 1 else f"{what}: {self.part.name}"
+        limit, scale = self.max_keys_per_user, self.noise.scale / (1 << self.bits)
+        if isinstance(self.noise, RoundedGaussian):
+            sensitivity = math.sqrt(self.part.squared)
+            return gaussian_cost(named, scale=scale, sensitivity=sensitivity, max_keys_per_user=limit)
+        # Of several numbers in one key nothing is known but their epsilon together.
+        alone = isinstance(self.noise, RoundedLaplace) and not self.part.spread
+        price = rounded_laplace_cost if alone else laplace_cost
+        return price(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
+
+
+@dataclass(frozen=True)
+class CalibratedQuery:
+    """What a pipeline makes a plan of."""
+
+    query: Query
+    rounds: tuple[SelectionStrategy, ...]
+    """How keys are selected, round by round; none if they are public."""
+    measures: tuple[MeasureColumns, ...]
+    parts: tuple[CalibratedPart, ...]
+    max_keys_per_user: int
+    """How many keys of one user the noise of measures pays for."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The plan's key columns; the caller's own names stay outside of it."""
+        return tuple(f"key_{number}" for number in range(1, len(self.query.keys) + 1))
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The plan's column for each value column of the table."""
+        return values_of(self.query)
+
+    @property
+    def clips(self) -> bool:
+        """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
+        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
+
+    @property
+    def keys_before_clipping(self) -> int:
+        """How many keys of a user count at all."""
+        return self.max_keys_per_user * (CAP if self.clips else 1)
+
+    def parts_of(self, measure: MeasureColumns) -> tuple[CalibratedPart, ...]:
+        """The parts that a measure is made of."""
+        columns = {measure.covered(part) for part in measure.mechanism.parts()}
+        return tuple(part for part in self.parts if part.columns in columns)
+
+
+def calibrate(query: Query, shares: Shares | None = None) -> CalibratedQuery:
+    """Decide which noise is drawn and how keys are selected, and scale the noise of each part to its share of the budget.
+
+    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at. All its numbers
+    must be there. Where some of them were chosen within the budget, `shares` leaves that aside; else all of it is shared out.
+    """
+    noises = [query.noise] if query.noise != AUTO else list(NOISES)
+    if query.budget.delta == 0 or query.composition == BASIC:
+        noises = ["laplace"]
+    shared = _Shared(query, shares or shares_of(query))
+    return best(
+        (one for noise in noises for one in _alternatives(shared, _strategy(query, noise), noise)), error=_error
+    )
+
+
+def with_other_numbers(calibrated: CalibratedQuery, query: Query, shares: Shares) -> CalibratedQuery:
+    """Select keys as before, and scale Gaussian noise for the numbers of another query, which were chosen after keys were selected.
+
+    Guarantee: each part spends its share of the budget, whatever the numbers are. docs/guarantees/auto-limit.md.
+    """
+    return _with_gaussian_measures(_Shared(query, shares), calibrated.rounds)
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """A query, and the shares of its budget."""
+
+    query: Query
+    shares: Shares
+
+
+def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator[Alternative[CalibratedQuery]]:
+    """List what composes a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
+    query, gaussian_selection = shared.query, strategy in GAUSSIAN_STRATEGIES
+    if noise == "gaussian" and (gaussian_selection or strategy is None):
+        yield Alternative(partial(_with_gaussian, shared, strategy))
+        return
+    if noise == "laplace" and not gaussian_selection:
+        yield Alternative(partial(_with_laplace, shared, strategy))
+    # Between the best of both families composing takes seconds and gains little, so it is for those who ask for a combination.
+    named = query.noise != AUTO or query.selection != AUTO
+    if named and query.composition != BASIC and query.budget.delta > 0:
+        shares, spread = shares_by_part(query, shared.shares), _spread(shared)
+        tight = Tight(query.budget, query.selection_limit, shares, strategy, noise, query.min_users, spread)
+        yield Alternative(
+            estimate=lambda: _with_tight(shared, tight, tight.estimated_size()),
+            exact=lambda: _with_tight(shared, tight, tight.smallest_size()),
+        )
+
+
+def _strategy(query: Query, noise: str) -> str | None:
+    """Name the strategy that was asked for, or the one that keeps most keys (docs/decisions/0009-two-families.md)."""
+    if query.public_keys is not None:
+        return None
+    if query.selection != AUTO:
+        return query.selection
+    if query.composition == BASIC or (noise == "laplace" and query.selection_limit <= _FEW_KEYS):
+        return "truncated_geometric"
+    return "weighted_gaussian"
+
+
+def _with_laplace(shared: _Shared, strategy: str | None) -> CalibratedQuery:
+    query, epsilon, limit = shared.query, shared.query.budget.exact_epsilon, shared.query.selection_limit
+    calibrated = partial(
+        _calibrated,
+        shared,
+        lambda part, share: laplace_for(part.absolute, max_keys_per_user=limit, epsilon=epsilon * share),
+    )
+    spent, delta = epsilon * shared.shares.selection, query.budget.delta
+    match strategy:
+        case None:
+            return calibrated(())
+        case "laplace_threshold":
+            return calibrated((laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users),))
+        case _:
+            return calibrated((TruncatedGeometric(limit, spent, delta, min_users=query.min_users),))
+
+
+def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
+    if strategy == _TWO_ROUNDS:
+        return _with_gaussian_measures(shared, _two_rounds(shared))
+    query, share, budget = shared.query, shared.shares.selection, shared.query.budget
+    if strategy is None:
+        return _with_gaussian_measures(shared, ())
+    # Everything but selection: the measures, and choices.
+    left = {
+        "sigma": deviation_for(budget, share),
+        "others": 1 / deviation_for(budget, 1 - share),
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+    }
+    select = gaussian_threshold if strategy == "gaussian_threshold" else weighted_gaussian
+    return _with_gaussian_measures(shared, (select(query.selection_limit, min_users=query.min_users, **left),))
+
+
+def _two_rounds(shared: _Shared) -> tuple[SelectionStrategy, ...]:
+    query, rest = shared.query, budget_of_gaussian_noise(shared.query)
+    return tuple(
+        weighted_gaussian_round(
+            number,
+            query.selection_limit,
+            sigma=deviation_for(rest, shared.shares.selection * part),
+            delta=DELTA_OF_THRESHOLDS * query.budget.delta * float(part),
+            min_users=query.min_users,
+        )
+        for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
+    )
+
+
+def budget_of_gaussian_noise(query: Query) -> Budget:
+    """Say what the noise of an all-Gaussian query may spend together.
+
+    With two rounds the delta of both thresholds is taken off first: what a user can do in the second round depends on the first
+    (docs/guarantees/two-round-weighted-gaussian.md).
+    """
+    budget = query.budget
+    if _strategy(query, "gaussian") != _TWO_ROUNDS:
+        return budget
+    return Budget(budget.epsilon, budget.delta - DELTA_OF_THRESHOLDS * budget.delta)
+
+
+def _with_gaussian_measures(shared: _Shared, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
+    """Give every part Gaussian noise by its share."""
+    limit, budget = shared.query.selection_limit, budget_of_gaussian_noise(shared.query)
+    return _calibrated(
+        shared,
+        lambda part, share: gaussian_for(math.sqrt(part.squared), max_keys_per_user=limit, budget=budget, share=share),
+        rounds,
+    )
+
+
+def _with_tight(shared: _Shared, tight: Tight, size: float) -> CalibratedQuery:
+    return _calibrated(shared, partial(tight.noise_for, size=size), tight.rounds(size))
+
+
+def _spread(shared: _Shared) -> tuple[bool, ...]:
+    return tuple(one.part.spread for one in required_parts(shared.query, shared.shares))
+
+
+def _calibrated(shared: _Shared, noise_for: NoiseFor, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:
+    """Give every part its noise, in finer steps where contributions are clipped."""
+    query, limit = shared.query, shared.query.selection_limit
+    parts = tuple(
+        CalibratedPart(one.part, one.columns, one.measures, noise_for(one.part, one.share), limit, bits=0)
+        for one in required_parts(query, shared.shares)
+    )
+    calibrated = CalibratedQuery(query, rounds, columns_of_measures(query), parts, limit)
+    return replace(calibrated, parts=tuple(map(_finer, parts))) if calibrated.clips else calibrated
+
+
+def _finer(part: CalibratedPart) -> CalibratedPart:
+    """Count so fine that what a user can change is 2**20 steps or more: a contribution that shrinks a little must not vanish."""
+    if part.part.leaves:
+        return part  # tallies weigh leaves that finely anyway
+    bits = max(0, STEPS_BITS - (part.part.squared.bit_length() - 1) // 2)
+    return replace(part, noise=replace(part.noise, scale=drawable(part.noise.scale * (1 << bits))), bits=bits)
+
+
+def _error(calibrated: CalibratedQuery) -> float:
+    """The mean absolute noise of all parts together times the users a key needs.
+
+    Both grow with the noise; an alternative that is better at one and worse at the other is taken if it gains more than it loses.
+    """
+    return mean_noise(calibrated) * (calibrated.rounds[-1].users_for_even_chance if calibrated.rounds else 1)
+
+
+def mean_noise(calibrated: CalibratedQuery) -> float:
+    """The mean absolute noise of all parts together, each in units of what one user can change."""
+    return math.fsum(part.mean_noise / (1 << part.bits) / part.part.absolute for part in calibrated.parts)

@@ -1,0 +1,141 @@
+"""Noise of any kinds, composed tightly: one size for all parts, as small as their privacy losses together allow.
+
+Separate from the two families with formulas, `calibrated`, because here nothing is known but what dp-accounting composes. What it finds
+is scaled noise and rounds of selection; whose they are is not its business. docs/guarantees/tight-composition.md holds the proof.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from plume.calibration.shares import Shares
+from plume.errors import PlumeBug
+from plume.mechanisms.mechanism import Part
+from plume.noise.gaussian import RoundedGaussian
+from plume.noise.rounded_laplace import RoundedLaplace
+from plume.privacy.budget import Budget
+from plume.privacy.gaussian import SAFETY
+from plume.privacy.losses import Coordinates, Losses, Shape, estimated_noise, losses_of, noise_within
+from plume.privacy.scales import drawable
+from plume.selection.gaussian_threshold import gaussian_threshold_alone
+from plume.selection.laplace_threshold import laplace_threshold_with
+from plume.selection.strategy import SelectionStrategy
+from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
+from plume.selection.weighted_gaussian import weighted_gaussian_alone
+
+# What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds:
+# docs/guarantees/two-round-weighted-gaussian.md.
+PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
+DELTA_OF_THRESHOLDS = 0.4
+
+
+@dataclass(frozen=True)
+class Tight:
+    """The parts of a query, and what they may spend together.
+
+    Noise of size s means a standard deviation of s for a whole share and a user who changes one unit: that of a part with a share of w,
+    of which a user changes L keys by C each, is s·C·√(L/w), whichever kind it is: docs/guarantees/tight-composition.md.
+    """
+
+    budget: Budget
+    max_keys_per_user: int
+    shares: Shares
+    selection: str | None
+    """The strategy's name; None if keys are public."""
+    noise: str
+    min_users: int = 1
+    spread: tuple[bool, ...] = ()
+    """Of which parts one user changes several numbers in one key; none, if it is not said."""
+
+    def smallest_size(self) -> float:
+        """The smallest size of noise whose losses, composed by dp-accounting, leave the budget enough for thresholds."""
+        return _smallest_size(self)
+
+    def estimated_size(self) -> float:
+        """A size that is at most hardly above the smallest one, found without dp-accounting; not enough noise to be drawn."""
+        return estimated_noise(self.losses, epsilon=self.budget.epsilon, delta=self.delta_of_noise)
+
+    def losses(self, size: float) -> Losses:
+        """What noise of one size reveals."""
+        gaussian, others = Fraction(), list[Coordinates]()
+        for share, shape in self._parts():
+            if shape is None:
+                gaussian += share
+            else:
+                others.append(Coordinates(self._epsilon(size, share), self.max_keys_per_user, shape))
+        return losses_of(math.sqrt(gaussian) / size, others)
+
+    def noise_for(self, part: Part, share: Fraction, *, size: float) -> RoundedLaplace | RoundedGaussian:
+        """Scale noise for a part of a measure."""
+        if self.noise == "laplace":
+            return RoundedLaplace(drawable(part.absolute / self._exact_epsilon(size, share)))
+        sigma = SAFETY * size * math.sqrt(part.squared) * math.sqrt(self.max_keys_per_user / share)
+        return RoundedGaussian(drawable(Fraction(sigma)))
+
+    def rounds(self, size: float) -> tuple[SelectionStrategy, ...]:
+        """Choose keys with noise of this size, and thresholds that spend their own part of delta."""
+        if self.selection is None:
+            return ()
+        if self.selection == "two_round_weighted_gaussian":
+            return tuple(self._round(number, part, size) for number, part in enumerate(PARTS_OF_ROUNDS, start=1))
+        return (self._strategy(size),)
+
+    def _strategy(self, size: float) -> SelectionStrategy:
+        limit, share, delta = self.max_keys_per_user, self.shares.selection, self._delta_of_thresholds
+        sigma = SAFETY * size / math.sqrt(share)
+        match self.selection:
+            case "laplace_threshold":
+                noise = RoundedLaplace(drawable(1 / self._exact_epsilon(size, share)))
+                return laplace_threshold_with(noise, limit, delta=delta, min_users=self.min_users)
+            case "truncated_geometric":
+                return TruncatedGeometric(limit, limit * self._exact_epsilon(size, share), delta, self.min_users)
+            case "gaussian_threshold":
+                return gaussian_threshold_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
+            case "weighted_gaussian":
+                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
+            case _:
+                raise PlumeBug(f"no strategy is called {self.selection!r}")
+
+    def _round(self, number: int, part: Fraction, size: float) -> SelectionStrategy:
+        sigma = SAFETY * size / math.sqrt(self.shares.selection * part)
+        delta = self._delta_of_thresholds * float(part)
+        return weighted_gaussian_round(
+            number, self.max_keys_per_user, sigma=sigma, delta=delta, min_users=self.min_users
+        )
+
+    def _parts(self) -> list[tuple[Fraction, Shape | None]]:
+        """The share of each part and the shape of its loss; Gaussian parts have none but their own."""
+        shapes = {"laplace_threshold": Shape.LAPLACE, "truncated_geometric": Shape.ANY}
+        selection = [(self.shares.selection, shapes.get(self.selection))] if self.selection else []
+        spread = self.spread or (False,) * len(self.shares.measures)
+        return [*selection, *zip(self.shares.measures, map(self._shape, spread), strict=True)]
+
+    def _shape(self, spread: bool) -> Shape | None:  # noqa: FBT001 - what is known of a part
+        if self.noise != "laplace":
+            return None
+        # What is spread over several numbers has their epsilon together, and nothing else is known of it.
+        return Shape.ANY if spread else Shape.LAPLACE
+
+    def _epsilon(self, size: float, share: Fraction) -> float:
+        """What one key of a user may reveal: that of Laplace noise with the standard deviation of this size."""
+        return math.sqrt(2 * share / self.max_keys_per_user) / size
+
+    def _exact_epsilon(self, size: float, share: Fraction) -> Fraction:
+        return Fraction(self._epsilon(size, share) / SAFETY)
+
+    @property
+    def delta_of_noise(self) -> float:
+        """What thresholds leave of delta."""
+        return self.budget.delta - self._delta_of_thresholds
+
+    @property
+    def _delta_of_thresholds(self) -> float:
+        return DELTA_OF_THRESHOLDS * self.budget.delta if self.selection else 0.0
+
+
+@lru_cache
+def _smallest_size(tight: Tight) -> float:
+    """Search once for what is explained first and run then."""
+    return noise_within(tight.losses, epsilon=tight.budget.epsilon, delta=tight.delta_of_noise)

@@ -1,0 +1,107 @@
+"""How many keys users have, noised: a histogram in which each user is in one bucket, from which a limit may be chosen by anybody.
+
+Its own file because what is chosen is post-processing: the noiser here is all that sees rows. docs/guarantees/auto-limit.md.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plume.choosing.histogram import BUCKET, most_of_noise
+from plume.noise.batches import exact_integers
+from plume.noise.entropy import Entropy
+from plume.noise.gaussian import RoundedGaussian
+from plume.privacy.cost import GaussianCost
+from plume.query import LIMIT
+
+Floats = NDArray[np.float64]
+
+USERS, FULLNESS = "users", "fullness"
+# What a user counts for whose every contribution is as large as can be.
+FULL = 2**10
+# Four to an octave, from 1 to 2**14: a limit between two of them could gain next to nothing.
+_OCTAVES, _PER_OCTAVE = 14, 4
+CANDIDATES = tuple(sorted({math.ceil(2 ** (step / _PER_OCTAVE) - 1e-9) for step in range(_OCTAVES * _PER_OCTAVE + 1)}))
+"""The limits that may be chosen, and the most keys of a user in each bucket of the histogram."""
+EDGES = (1, *(one + 1 for one in CANDIDATES))
+"""Where the buckets of the histogram begin and end."""
+
+
+@dataclass(frozen=True)
+class NoiseKeysPerUser:
+    """Buckets of the histogram come in, all of them always, and go out with noise.
+
+    Guarantee: each user is in one bucket, in which they change the number of users by at most 1 and their fullness by at most 2**10. It is
+    Gaussian differentially private by both together. docs/guarantees/auto-limit.md.
+    """
+
+    users: RoundedGaussian
+    fullness: RoundedGaussian
+    what: str = LIMIT
+    """What is chosen by it."""
+    step: str = "keys_per_user"
+    max_keys_per_user: int = 1
+    """Buckets play the part of keys, and each user is in one."""
+    reads: tuple[str, ...] = (USERS, FULLNESS)
+    writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
+    chooses_rows: bool = False
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the histogram has, whatever the data are."""
+        return len(CANDIDATES)
+
+    @property
+    def costs(self) -> tuple[GaussianCost, ...]:
+        """What both columns spend together."""
+        return (GaussianCost(self.what, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
+
+    def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
+        """Noise both columns of every bucket, once."""
+        noised = {name: exact_integers(batch, name) for name in self.reads}
+        noised[USERS] = noised[USERS] + self.users.sample(batch.num_rows, entropy)
+        noised[FULLNESS] = noised[FULLNESS] + self.fullness.sample(batch.num_rows, entropy)
+        columns = [batch.column(BUCKET), *map(pa.array, noised.values())]
+        return pa.RecordBatch.from_arrays(columns, names=list(self.writes))
+
+
+@dataclass(frozen=True)
+class KeysPerUser:
+    """What is known after the noise: how many users have about so many selected keys, and how full their contributions are."""
+
+    keys: Floats
+    users: Floats
+    fullness: float
+
+    def lost(self, limit: int, *, kept: int) -> float:
+        """Estimate how many whole contributions a limit cuts away, of users who keep up to `kept` keys and are clipped to the limit."""
+        within = np.sqrt(limit * np.minimum(self.keys, kept))
+        return self.fullness * float(np.sum(self.users * np.where(self.keys > limit, self.keys - within, 0)))
+
+
+def read_keys_per_user(histogram: pa.Table, noiser: NoiseKeysPerUser, *, selected: int) -> KeysPerUser:
+    """Make what can be made of a noised histogram: where noise could be all there is, nobody; nobody has more than all selected keys."""
+    ordered = histogram.sort_by(BUCKET)
+    users, fullness = (ordered.column(name).to_numpy().astype(np.float64) for name in (USERS, FULLNESS))
+    seen = users >= most_of_noise(noiser.users, noiser.buckets)
+    middles = np.minimum([(low + high - 1) / 2 for low, high in pairwise(EDGES)], max(selected, 1))
+    pairs = float(np.sum((users * middles)[seen]))
+    contributed = float(np.sum((fullness * middles)[seen])) / FULL
+    return KeysPerUser(middles[seen], users[seen], min(max(contributed / pairs, 1 / FULL), 1.0) if pairs > 0 else 1.0)
+
+
+def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, kept: int, largest: int) -> int:
+    """Choose the limit with the smallest estimated error: what it cuts away per selected key, and the noise.
+
+    `noise` is what a limit of 1 costs, over all parts, each relative to the most that one user can change; users keep `kept` times as many
+    keys as the limit before they are clipped.
+    """
+
+    def error(limit: int) -> float:
+        return parts * known.lost(limit, kept=kept * limit) / max(selected, 1) + noise * math.sqrt(limit)
+
+    return min((one for one in CANDIDATES if one <= max(largest, 1)), key=error)

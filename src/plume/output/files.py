@@ -1,0 +1,66 @@
+"""Files that appear whole or not at all: written beside their place, then moved there in one go. No reader ever sees half a file."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from plume.errors import OutputError
+from plume.redaction import redacting
+
+_OPEN_TO_ALL = 0o666
+OWNER_ONLY = 0o600
+"""A mode for files that no other user of the machine may read."""
+
+
+def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Write a file, in the place of one that is there; it is open to whom the umask of the process lets in."""
+    failed = f"{str(path)!r} could not be written;"
+    with (
+        redacting(OSError, ValueError, to=OutputError(f"{failed} is its folder there, writable, and is there room?")),
+        redacting(pa.ArrowException, to=OutputError(f"{failed} this format cannot hold one of the columns.")),
+        whole_file(path) as partial,
+    ):
+        write_new(partial, write)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text as a file, in the same way."""
+    write_whole(path, lambda file: file.write(text.encode()))
+
+
+def _replace(partial: Path, path: Path) -> None:
+    partial.replace(path)
+
+
+@contextmanager
+def whole_file(path: Path, place: Callable[[Path, Path], None] = _replace) -> Iterator[Path]:
+    """Yield a name in a folder beside `path` that is closed to others; what is written there gets its place, or vanishes on failure.
+
+    With `os.link` for `place` a file that is there is never replaced.
+    """
+    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
+        partial = Path(folder) / "partial"
+        yield partial
+        place(partial, path)
+
+
+def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN_TO_ALL) -> None:
+    """Write a file that is not there yet; its bytes are on disk when this returns."""
+    with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode), "wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make names in a folder survive a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

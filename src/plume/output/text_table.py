@@ -1,0 +1,32 @@
+"""Rows as a table of plain text, to be read by people."""
+
+from typing import Any
+
+import pyarrow as pa
+
+from plume.errors import printable
+from plume.far_dates import python_values
+
+SHOWN_ROWS = 10
+"""The first rows, which are enough to see what there is."""
+_WIDEST_CELL = 80
+
+
+def show(rows: pa.Table, limit: int = SHOWN_ROWS) -> str:
+    """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
+    first = rows.slice(0, limit)
+    cells = [[_cell(value) for value in python_values(first.column(name))] for name in rows.column_names]
+    names = [_cell(name) for name in rows.column_names]
+    widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
+    lines = [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
+        for line in zip(*cells, strict=True)
+    ]
+    head = "  ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
+    more = [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no key passed"]
+    return "\n".join([head, *lines, *more])
+
+
+def _cell(value: Any) -> str:
+    text = printable(f"{value:.6g}" if isinstance(value, float) else str(value))
+    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 3]}..."

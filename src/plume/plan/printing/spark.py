@@ -1,0 +1,154 @@
+"""What Spark says in its own way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from plume.plan.analysis import shuffled_by
+from plume.plan.dialect import Dialect, StatementForms
+from plume.plan.nodes import Combine, CountKeys, KeepSelected, Lookup, Node
+from plume.plan.printing.printer import LookingUp, Printer, Statement
+from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
+
+SPARK = Dialect(
+    "spark",
+    quote="`",
+    text_type="STRING",
+    summable_type="DECIMAL(28, 0)",
+    wide_type="DECIMAL(38, 0)",
+    divide="div",
+    escapes=(("\\", "\\\\"), ("'", "\\'")),
+    pattern_escapes=(("\\", "\\\\"),),
+    statements=StatementForms(
+        tries=False,
+        timestamp_type="TIMESTAMP_NTZ",
+        starts_with="STARTSWITH",
+        trims_in_words=True,
+        rounds_to_places=True,
+        truncates_dates_to_dates=False,
+        extracted_units=("DAYOFWEEK", "DAYOFWEEK_ISO", "DOW_ISO", "YEAROFWEEK"),
+        truncated_units=(),
+        has_catalogue=True,
+        tells_capitals_apart=True,
+    ),
+)
+# The function that asks the store whether it holds a key; a session with a store defines it.
+ASK_STORE = "is_selected"
+
+
+@dataclass(frozen=True)
+class SparkPrinter(Printer):
+    """Spark's own part of printing."""
+
+    dialect: ClassVar[Dialect] = SPARK
+
+    tasks: int | None = None
+    """How many pieces of rows a session works on at a time, if it knows."""
+
+    def microseconds(self, timestamp: str) -> str:
+        """Count the microseconds of a timestamp since 1970."""
+        return f"unix_micros({timestamp})"
+
+    def order(self, digits: str) -> str:
+        """Sort by hexadecimal digits as they are."""
+        return digits
+
+    def pair(self, leaf: str, weight: str) -> str:
+        """Make a pair of a tally."""
+        return f"named_struct('leaf', {leaf}, 'weight', {weight})"
+
+    def each(self, listed: str, entry: str, made: str) -> str:
+        """Make something of each entry of a list."""
+        return f"transform({listed}, {entry} -> {made})"
+
+    def each_once(self, leaves: str, weight: Callable[[str], str]) -> str:
+        """Make a tally of a list in which leaves may be equal, by counting each of them."""
+        number = f"size(filter({leaves}, other -> other = leaf))"
+        return self.each(f"array_distinct({leaves})", "leaf", self.pair("leaf", weight(number)))
+
+    def no_tally(self) -> str:
+        """Make a tally of nothing."""
+        return "CAST(array() AS ARRAY<STRUCT<leaf: INT, weight: BIGINT>>)"
+
+    def collect(self, value: str) -> str:
+        """List the values of a group, without NULL."""
+        return f"collect_list({value})"
+
+    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
+        """Count in a window, which needs no further exchange where rows lie by user."""
+        counted = f"SELECT *, count(*) OVER (PARTITION BY {self.name(step.user)}) AS keys_counted FROM {self.name(step.source.name)}"
+        above = f"CASE WHEN keys_counted > {step.above} THEN keys_counted END AS {self.name(step.column)}"
+        return (Statement(step.name, f"SELECT {self.names(step.source.columns)}, {above}\nFROM ({counted})", kept),)
+
+    def look_up(self, step: LookingUp, among: Node, columns: tuple[str, ...], join: str) -> str:
+        """Look some columns of each row up among other rows, which every executor gets."""
+        source, others = self.name(step.source.name), self.name(among.name)
+        hinted = f"SELECT /*+ BROADCAST({others}) */ {self.names(step.columns)}"
+        return f"{hinted}\nFROM {source} LEFT {join} JOIN {others} USING ({self.names(columns)})"
+
+    def keep_selected(self, step: KeepSelected) -> str:
+        """Print the step that keeps rows of selected keys, in the way its lookup says."""
+        match step.lookup:
+            case Lookup.BROADCAST:
+                return super().keep_selected(step)
+            case Lookup.STORE:
+                found = f"{ASK_STORE}(struct({self.names(step.keys)}))"
+                return f"SELECT {self.names(step.columns)}\nFROM {self.name(step.source.name)}\nWHERE {found}"
+            case Lookup.JOIN:
+                return self._join_when_reducing(step)
+
+    def _join_when_reducing(self, step: KeepSelected) -> str:
+        """Let rows and marks meet at their key, as the paper draws it."""
+        columns, keys = self.names(step.columns), self.names(step.keys)
+        nothing = ", ".join(
+            self.name(column) if column in step.keys else f"NULL AS {self.name(column)}" for column in step.columns
+        )
+        return (
+            f"SELECT {columns}\n"
+            f"FROM (SELECT *, max(mark) OVER (PARTITION BY {keys}) AS selected\n"
+            f"      FROM (SELECT {columns}, 0 AS mark FROM {self.name(step.source.name)}\n"
+            f"            UNION ALL SELECT {nothing}, 1 AS mark FROM {self.name(step.selected.name)}))\n"
+            f"WHERE selected = 1 AND mark = 0"
+        )
+
+    def gathered(self, step: Combine) -> str:
+        """Gather rows, or take pieces together, as many as are worked on at a time: the larger a piece, the fewer keys are shuffled."""
+        if step.gather != step.by:
+            return self.gathered_by(step, self.names(step.gather))
+        if self.tasks and shuffled_by(step):
+            return self._hinted(step, f"COALESCE({self.tasks})")
+        return self.name(step.source.name)
+
+    def gathered_by(self, step: Combine, columns: str) -> str:
+        """Bring rows together by some columns."""
+        return self._hinted(step, f"REPARTITION({columns})")
+
+    def _hinted(self, step: Combine, hint: str) -> str:
+        # Beside the GROUP BY the hint would add an exchange instead of replacing one.
+        return f"(SELECT /*+ {hint} */ * FROM {self.name(step.source.name)})"
+
+    def add_tallies(self, step: Combine) -> str:
+        """Group rows of keys and rows of leaves together, so that they are brought together once, which is what costs."""
+        keys, tallies, numbers = self.names(step.by), tallies_of(step), print_numbers(step, self)
+        inner = ", ".join([keys, "tally", "leaf", "sum(leaf_weight) AS leaf_weight", *numbers.values()])
+        pair = self.pair("leaf", "CAST(leaf_weight AS BIGINT)")
+        lists = {
+            name: f"collect_list(CASE WHEN tally = {number} THEN {pair} END) AS {self.name(name)}"
+            for number, name in enumerate(tallies, start=1)
+        }
+        grouped = f"SELECT {inner}\n      FROM {self._rows(step, tallies)}\n      GROUP BY {keys}, tally, leaf"
+        ordered = ",\n       ".join([keys, *((numbers | lists)[name] for name, _ in step.aggregates)])
+        return f"SELECT {ordered}\nFROM ({grouped})\nGROUP BY {keys}"
+
+    def _rows(self, step: Combine, tallies: list[str]) -> str:
+        """Rows of keys, as tally 0, and under them one row for each leaf of each tally."""
+        keys, source = self.names(step.by), self.name(step.source.name)
+        others = [name for name in step.source.columns if name not in (*step.by, *tallies)]
+        named = "".join(f", {print_number(step, name, self)}" for name in others)
+        nothing = "".join(f", 0 AS {self.name(name)}" for name in others)
+        selects = [f"SELECT {keys}, 0 AS tally, 0 AS leaf, CAST(0 AS BIGINT) AS leaf_weight{named} FROM {source}"]
+        for number, name in enumerate(tallies, start=1):
+            found = f"SELECT {keys}, explode({self.name(name)}) AS found FROM {source}"
+            selects.append(f"SELECT {keys}, {number} AS tally, found.leaf, found.weight{nothing} FROM ({found})")
+        rows = "\n            UNION ALL ".join(selects)
+        return f"(SELECT /*+ REPARTITION({keys}) */ *\n      FROM ({rows}))"

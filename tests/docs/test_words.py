@@ -1,0 +1,137 @@
+"""Pages, help texts and errors use the words that docs/glossary.md decided, and say one thing in one way."""
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import plume
+from docs.words import NAMES, PAGES, ROOT, SOURCE, SOURCES, TEMPLATES, poor_names, slips
+from plume.cli.main import main
+from plume.limit import MEANING
+
+# Files, and folders of them, whose texts and names are still to be gone through. These lists only get shorter.
+TEXTS_TO_DO = ("pipelines", "choosing", "plan", "release.py", "engines/duckdb", "engines/spark")
+NAMES_TO_DO = (
+    *("pipelines", "auditing", "tuning", "release.py", "explanation.py"),
+    *("condition.py", "far_dates.py", "cli/running.py", "engines/java.py"),
+    *("ledger/entry.py", "ledger/request.py", "report/settings.py", "statement/answering.py"),
+)
+EXPLAINING_THE_LIMIT = ("api.md", "cli.md", "sql.md", "glossary.md", "guarantees/bounding.md")
+
+
+def in_one_line(text: str) -> str:
+    return re.sub(r"\s+", " ", text).lower()
+
+
+@pytest.mark.parametrize("page", EXPLAINING_THE_LIMIT)
+def test_the_limit_is_explained_in_the_same_words_on_every_page(page: str) -> None:
+    assert MEANING.rstrip(".").lower() in in_one_line((ROOT / "docs" / page).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "expect", "tune", "audit"])
+def test_the_limit_is_explained_in_the_same_words_by_every_command(command: str) -> None:
+    assert in_one_line(MEANING) in in_one_line(CliRunner().invoke(main, [command, "--help"]).output)
+
+
+def test_the_limit_is_explained_in_the_same_words_where_it_is_set() -> None:
+    source = (ROOT / "src" / "plume" / "query.py").read_text(encoding="utf-8")
+    assert in_one_line(MEANING) in in_one_line(source)
+
+
+def test_the_words_about_the_limit_are_true() -> None:
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=plume.users(),
+        max_keys_per_user=10,
+        budget=plume.Budget(epsilon=1, delta=1e-6),
+        noise="gaussian",
+    )
+    assert "up to four times as many keys" in MEANING
+    assert "up to 40 keys, clipped together to the norm of 10 keys" in str(plume.explain(query))
+
+
+def within(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+READ = [
+    path for path in (*SOURCES, *TEMPLATES, *PAGES) if path.suffix != ".py" or not within(path).startswith(TEXTS_TO_DO)
+]
+NAMED = [path for path in SOURCES if not within(path).startswith(NAMES_TO_DO)]
+
+
+@pytest.mark.parametrize("path", READ, ids=name)
+def test_texts_use_the_words_that_were_decided(path: Path) -> None:
+    assert list(map(str, slips(path))) == []
+
+
+@pytest.mark.parametrize("path", NAMED, ids=name)
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    assert {found: NAMES[found] for found in poor_names(path)} == {}
+
+
+def test_what_is_done_is_no_longer_listed_as_to_do() -> None:
+    done = [to_do for to_do in TEXTS_TO_DO if (those := listed(to_do)) and not any(map(slips, those))]
+    named = [to_do for to_do in NAMES_TO_DO if (those := listed(to_do)) and not any(map(poor_names, those))]
+    assert (done, named) == ([], [])
+
+
+def listed(to_do: str) -> list[Path]:
+    return [path for path in SOURCES if within(path).startswith(to_do)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'x' is no ledger of Plume",
+        "keys with so many users",
+        "it is never made by the way",
+        "Tell a Polars LazyFrame.",
+        "tells whether a key is there",
+        "a whole number from 1 on",
+        "how keys are chosen",
+        "selects a limit",
+        "clip that row",
+        "clamp each user",
+        "what a row says to the measures",
+        "a row of the histogram",
+        "a date or a moment",
+        "data are read",
+    ],
+)
+def test_a_slip_is_seen(text: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{text}\n", encoding="utf-8")
+    assert len(slips(page)) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'def f():\n    """Tell it."""\n',
+        'raise UsageError(f"{x} is no thing")\n',
+        'raise text.refusal(tree, "this is no thing")\n',
+        'option("--a", help="so many")\n',
+    ],
+)
+def test_a_slip_in_code_is_seen(source: str, tmp_path: Path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(source, encoding="utf-8")
+    assert len(slips(module)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["there is no column", "so many keys that it ends", "killed at random moments", "`is no code`", "is no longer"],
+)
+def test_plain_english_is_left_alone(text: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{text}\n", encoding="utf-8")
+    assert slips(page) == []
