@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plume.errors import InputError, ResourceError
-from plume.output.files import OWNER_ONLY
+from plume.output.files import OWNER_ONLY, private_folder
 from plume.redaction import redacting
 
 DASH = "-"
@@ -28,13 +28,10 @@ def files_behind(names: tuple[str, ...], form: str, folder: Path | None) -> Iter
         raise InputError(
             "standard input is closed or a terminal; pipe data into it, as in `cat searches.csv | plume run - ...`."
         )
-    private = Path(tempfile.mkdtemp(prefix="plume-", dir=folder))
-    try:
+    with private_folder(folder or Path(tempfile.gettempdir()), "plume-") as private:
         kept = private / f"standard_input.{form}"
         _keep(kept)
         yield tuple(str(kept) if name == DASH else name for name in names)
-    finally:
-        shutil.rmtree(private, ignore_errors=True)
 
 
 def _keep(path: Path) -> None:

@@ -1,7 +1,8 @@
 """Files that appear whole or not at all: written beside their place, then moved there in one go. No reader ever sees half a file."""
 
 import os
-import tempfile
+import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from plume.errors import OutputError
 from plume.redaction import redacting
 
 _OPEN_TO_ALL = 0o666
+_OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY = 0o600
 """A mode for files that no other user of the machine may read."""
 
@@ -43,10 +45,24 @@ def whole_file(path: Path, place: Callable[[Path, Path], None] = _replace) -> It
 
     With `os.link` for `place` a file that is there is never replaced.
     """
-    with tempfile.TemporaryDirectory(prefix=".plume-", dir=path.parent) as folder:
-        partial = Path(folder) / "partial"
+    with private_folder(path.parent, ".plume-") as folder:
+        partial = folder / "partial"
         yield partial
         place(partial, path)
+
+
+@contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Make a folder that is closed to others, for as long as the context lasts.
+
+    It has its name before it is made: `tempfile` tells the name afterwards, and an interrupt between the two leaves the folder behind.
+    """
+    folder = parent / f"{prefix}{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        folder.mkdir(mode=_OWNER_ONLY_FOLDER)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN_TO_ALL) -> None:
