@@ -20,7 +20,7 @@ from plume.calibration.shares import shares_of
 from plume.calibration.tight_composition import Tight
 from plume.planning import make_plan
 from plume.privacy import gaussian, losses
-from plume.query import STRATEGIES
+from plume.settings import STRATEGIES
 
 LIMITS = (1, 2, 3, 8, 64, 512)
 MEASURES = (1, 8)

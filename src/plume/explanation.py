@@ -23,6 +23,7 @@ from plume.plan.picture import draw
 from plume.plan.printing.registry import printer_of
 from plume.privacy.cost import Cost, EpsilonCost, Spent, adds_up, recompose, spend
 from plume.query import LIMIT, Query
+from plume.settings import values_of
 
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
@@ -115,14 +116,12 @@ class Explanation:
         """Give what is known without dp-accounting as plain values."""
         query = self.query
         return {
-            "query": {
-                "user": query.user,
+            "query": values_of(query)
+            | {
                 "keys": list(query.keys),
                 "measures": list(_measures(self)),
-                "max_keys_per_user": query.max_keys_per_user,
-                "where": query.where,
-                "min_users": query.min_users,
-                "public_keys": query.public_keys is not None,
+                "public_keys": query.public_keys is not None,  # whole lists of keys are no part of a record
+                "shares": {name: float(weight) for name, weight in query.shares},
             },
             "guarantee": {
                 "unit": query.user,

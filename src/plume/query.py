@@ -11,12 +11,14 @@ import pyarrow as pa
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.open_bound import AUTO, open_bounds
+from plume.mechanisms.open_bound import open_bounds
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
 from plume.redaction import Redaction
 from plume.selection.public_keys import check_public_keys, table_of_keys
+from plume.selection.rule import rule_of
+from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, Kind
 
 SELECTION = "selection"
 """What selecting keys is called among the shares, beside the names of the measures."""
@@ -32,12 +34,6 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 # Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent
 # (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
-WEIGHTED = ("weighted_gaussian", "two_round_weighted_gaussian")
-GAUSSIAN_STRATEGIES = ("gaussian_threshold", *WEIGHTED)
-STRATEGIES = ("laplace_threshold", "truncated_geometric", *GAUSSIAN_STRATEGIES)
-NOISES = ("laplace", "gaussian")
-# How costs of parts come together: by whatever states the whole most tightly, or by adding epsilons up as the paper does.
-TIGHT, BASIC = "tight", "basic"
 
 PublicKeys = Sequence[Any] | str | Path | Any
 
@@ -102,9 +98,7 @@ class Query:
         _refuse_bad_name("user", self.user)
         _set(self, "keys", _names(self.keys))
         _set(self, "measures", _measures(self.measures))
-        if self.max_keys_per_user != AUTO:
-            _refuse_bad_bound("max_keys_per_user", self.max_keys_per_user, or_auto=f", or {AUTO!r}")
-        _refuse_bad_bound("min_users", self.min_users)
+        _refuse_bad_settings(self)
         _refuse_equal_names(self)
         if not isinstance(self.budget, Budget):
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
@@ -218,17 +212,26 @@ def _is_measure(given: Any) -> bool:
     return hasattr(given, "combine_raw") and not isinstance(given, type)
 
 
+def _refuse_bad_settings(query: Query) -> None:
+    """Refuse what the table of settings does not allow."""
+    for setting in SETTINGS:
+        value = getattr(query, setting.name, None)
+        match setting.kind:
+            case Kind.WHOLE:
+                _refuse_bad_bound(setting.name, value)
+            case Kind.LIMIT if value != AUTO:
+                _refuse_bad_bound(setting.name, value, or_auto=f", or {AUTO!r}")
+            case Kind.WORD if value not in setting.choices:
+                raise MeasureError(f"{setting.name} is {value!r}; it must be one of {', '.join(setting.choices)}.")
+
+
 def _refuse_bad_bound(name: str, bound: Any, *, or_auto: str = "") -> None:
     if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= LARGEST_BOUND:
         raise BoundError(f"{name} is {shown(bound)}; it must be a whole number from 1 to {LARGEST_BOUND}{or_auto}.")
 
 
 def _refuse_bad_noise(query: Query) -> None:
-    if query.selection not in (AUTO, *STRATEGIES):
-        raise MeasureError(f"selection is {query.selection!r}; it must be one of {', '.join((AUTO, *STRATEGIES))}.")
-    if query.noise not in (AUTO, *NOISES):
-        raise MeasureError(f"noise is {query.noise!r}; it must be one of {', '.join((AUTO, *NOISES))}.")
-    _refuse_bad_composition(query)
+    _refuse_gaussian_noise_with_basic_composition(query)
     if query.public_keys is None and query.budget.delta == 0:
         raise BudgetError(
             "delta is 0; selecting keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
@@ -241,7 +244,7 @@ def _refuse_bad_noise(query: Query) -> None:
 
 def _refuse_choosing_without_gaussian_noise(query: Query, choice: str) -> None:
     """Only there what is spent does not depend on the number that is chosen, at no loss (docs/guarantees/auto-limit.md)."""
-    if query.noise == "laplace" or query.composition == BASIC or query.selection not in (AUTO, *GAUSSIAN_STRATEGIES):
+    if query.noise == "laplace" or query.composition == BASIC or not (query.selection == AUTO or _is_gaussian(query)):
         raise BoundError(
             f"{choice} is {AUTO!r}, which needs Gaussian noise throughout; "
             "leave noise, selection and composition as they are, or give a number."
@@ -250,10 +253,13 @@ def _refuse_choosing_without_gaussian_noise(query: Query, choice: str) -> None:
         raise BudgetError(f"delta is 0; {choice} = {AUTO!r} needs a delta above 0, such as 1e-6.")
 
 
-def _refuse_bad_composition(query: Query) -> None:
-    if query.composition not in (TIGHT, BASIC):
-        raise MeasureError(f"composition is {query.composition!r}; it must be {TIGHT!r} or {BASIC!r}.")
-    if query.composition == BASIC and (query.noise == "gaussian" or query.selection in GAUSSIAN_STRATEGIES):
+def _is_gaussian(query: Query) -> bool:
+    """Return whether a strategy with Gaussian noise is asked for by its name."""
+    return query.selection != AUTO and rule_of(query.selection).gaussian
+
+
+def _refuse_gaussian_noise_with_basic_composition(query: Query) -> None:
+    if query.composition == BASIC and (query.noise == "gaussian" or _is_gaussian(query)):
         raise MeasureError(
             f"composition is {BASIC!r}, which adds epsilons up, and Gaussian noise has none; "
             "take Laplace noise with selection = 'laplace_threshold' or 'truncated_geometric', or leave composition out."

@@ -12,7 +12,7 @@ from engines.test_reference import calibrate_once, expected_states, retaining_by
 from exact import SALT, exact_release, exact_step
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.query import GAUSSIAN_STRATEGIES
+from plume.selection.rule import rule_of
 from random_tables import on_random_tables
 from reference import pipelines as reference
 from reference.pipelines import Key, Record, System
@@ -25,7 +25,9 @@ STARTS = [1, *sorted({math.ceil(2 ** (step / 4) - 1e-9) + 1 for step in range(56
 
 def choosing(case: Asked, **changes: object) -> Asked:
     """The same question with its limit left open, which only Gaussian selection can be asked."""
-    selection = case.query.selection if case.query.selection in GAUSSIAN_STRATEGIES else "auto"
+    selection = case.query.selection
+    if selection != "auto" and not rule_of(selection).gaussian:
+        selection = "auto"
     open_limit = {"max_keys_per_user": "auto", "selection": selection, "noise": "auto", "composition": "tight"}
     return replace(case, query=replace(case.query, **open_limit | changes))
 

@@ -87,9 +87,9 @@ def calibrate_with(name: str, **wrong: Any) -> Callable[[Patch], None]:
 
 
 def doubled_delta(patch: Patch) -> None:
-    original = calibrated_query.laplace_threshold
+    original = laplace_threshold_module.laplace_threshold
     patch.setattr(
-        calibrated_query,
+        laplace_threshold_module,
         "laplace_threshold",
         lambda *args, **given: original(*args, **given | {"delta": 2 * given["delta"]}),
     )

@@ -10,10 +10,9 @@ from plume.calibration.alternatives import Alternative, best
 from plume.calibration.columns import MeasureColumns, columns_of_measures, values_of
 from plume.calibration.required_parts import required_parts, shares_by_part
 from plume.calibration.shares import Shares, shares_of
-from plume.calibration.tight_composition import DELTA_OF_THRESHOLDS, PARTS_OF_ROUNDS, Tight
+from plume.calibration.tight_composition import Tight
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
-from plume.mechanisms.open_bound import AUTO
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
@@ -21,17 +20,13 @@ from plume.noise.rounded_laplace import RoundedLaplace
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
-from plume.query import BASIC, GAUSSIAN_STRATEGIES, NOISES, Query
-from plume.selection.gaussian_threshold import gaussian_threshold
-from plume.selection.laplace_threshold import laplace_threshold
+from plume.query import Query
+from plume.selection.rule import EpsilonBudget, JointBudget, rule_of
 from plume.selection.strategy import SelectionStrategy
-from plume.selection.truncated_geometric import TruncatedGeometric
-from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
-from plume.selection.weighted_gaussian import weighted_gaussian
+from plume.settings import AUTO, BASIC, NOISES
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (docs/decisions/0009-two-families.md).
 _FEW_KEYS = 2
-_TWO_ROUNDS = "two_round_weighted_gaussian"
 CAP = 4
 """A user above the limit counts in up to four times as many keys, each a little less (docs/guarantees/clipping.md)."""
 # The mean of the absolute value of noise of scale 1.
@@ -168,11 +163,11 @@ class _Shared:
 
 def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator[Alternative[CalibratedQuery]]:
     """List what composes a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
-    query, gaussian_selection = shared.query, strategy in GAUSSIAN_STRATEGIES
-    if noise == "gaussian" and (gaussian_selection or strategy is None):
+    query, rule = shared.query, None if strategy is None else rule_of(strategy)
+    if noise == "gaussian" and (rule is None or rule.jointly):
         yield Alternative(partial(_with_gaussian, shared, strategy))
         return
-    if noise == "laplace" and not gaussian_selection:
+    if noise == "laplace" and (rule is None or rule.by_epsilon):
         yield Alternative(partial(_with_laplace, shared, strategy))
     # Between the best of both families composing takes seconds and gains little, so it is for those who ask for a combination.
     named = query.noise != AUTO or query.selection != AUTO
@@ -198,50 +193,31 @@ def _strategy(query: Query, noise: str) -> str | None:
 
 def _with_laplace(shared: _Shared, strategy: str | None) -> CalibratedQuery:
     query, epsilon, limit = shared.query, shared.query.budget.exact_epsilon, shared.query.selection_limit
-    calibrated = partial(
-        _calibrated,
+    rounds: tuple[SelectionStrategy, ...] = ()
+    if strategy is not None and (by_epsilon := rule_of(strategy).by_epsilon):
+        spent = epsilon * shared.shares.selection
+        rounds = by_epsilon(EpsilonBudget(limit, query.min_users, spent, query.budget.delta))
+    return _calibrated(
         shared,
         lambda part, share: laplace_for(part.absolute, max_keys_per_user=limit, epsilon=epsilon * share),
+        rounds,
     )
-    spent, delta = epsilon * shared.shares.selection, query.budget.delta
-    match strategy:
-        case None:
-            return calibrated(())
-        case "laplace_threshold":
-            return calibrated((laplace_threshold(limit, epsilon=spent, delta=delta, min_users=query.min_users),))
-        case _:
-            return calibrated((TruncatedGeometric(limit, spent, delta, min_users=query.min_users),))
 
 
 def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
-    if strategy == _TWO_ROUNDS:
-        return _with_gaussian_measures(shared, _two_rounds(shared))
-    query, share, budget = shared.query, shared.shares.selection, shared.query.budget
-    if strategy is None:
-        return _with_gaussian_measures(shared, ())
-    # Everything but selection: the measures, and choices.
-    left = {
-        "sigma": deviation_for(budget, share),
-        "others": 1 / deviation_for(budget, 1 - share),
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-    }
-    select = gaussian_threshold if strategy == "gaussian_threshold" else weighted_gaussian
-    return _with_gaussian_measures(shared, (select(query.selection_limit, min_users=query.min_users, **left),))
-
-
-def _two_rounds(shared: _Shared) -> tuple[SelectionStrategy, ...]:
-    query, rest = shared.query, budget_of_gaussian_noise(shared.query)
-    return tuple(
-        weighted_gaussian_round(
-            number,
+    query, share, budget = shared.query, shared.shares.selection, budget_of_gaussian_noise(shared.query)
+    rounds: tuple[SelectionStrategy, ...] = ()
+    if strategy is not None and (jointly := rule_of(strategy).jointly):
+        given = JointBudget(
             query.selection_limit,
-            sigma=deviation_for(rest, shared.shares.selection * part),
-            delta=DELTA_OF_THRESHOLDS * query.budget.delta * float(part),
-            min_users=query.min_users,
+            query.min_users,
+            sigma_of=lambda part: deviation_for(budget, share * part),
+            others=1 / deviation_for(budget, 1 - share),  # the measures, and choices
+            epsilon=query.budget.epsilon,
+            delta=query.budget.delta,
         )
-        for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
-    )
+        rounds = jointly(given)
+    return _with_gaussian_measures(shared, rounds)
 
 
 def budget_of_gaussian_noise(query: Query) -> Budget:
@@ -250,10 +226,9 @@ def budget_of_gaussian_noise(query: Query) -> Budget:
     With two rounds the delta of both thresholds is taken off first: what a user can do in the second round depends on the first
     (docs/guarantees/two-round-weighted-gaussian.md).
     """
-    budget = query.budget
-    if _strategy(query, "gaussian") != _TWO_ROUNDS:
-        return budget
-    return Budget(budget.epsilon, budget.delta - DELTA_OF_THRESHOLDS * budget.delta)
+    budget, strategy = query.budget, _strategy(query, "gaussian")
+    taken = 0.0 if strategy is None else rule_of(strategy).delta_of_thresholds
+    return Budget(budget.epsilon, budget.delta - taken * budget.delta)
 
 
 def _with_gaussian_measures(shared: _Shared, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:

@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import lru_cache
 
 from plume.calibration.shares import Shares
-from plume.errors import PlumeBug
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.rounded_laplace import RoundedLaplace
@@ -18,17 +17,8 @@ from plume.privacy.budget import Budget
 from plume.privacy.gaussian import SAFETY
 from plume.privacy.losses import Coordinates, Losses, Shape, estimated_noise, losses_of, noise_within
 from plume.privacy.scales import drawable
-from plume.selection.gaussian_threshold import gaussian_threshold_alone
-from plume.selection.laplace_threshold import laplace_threshold_with
+from plume.selection.rule import DELTA_OF_THRESHOLDS, ComposedBudget, rule_of
 from plume.selection.strategy import SelectionStrategy
-from plume.selection.truncated_geometric import TruncatedGeometric
-from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
-from plume.selection.weighted_gaussian import weighted_gaussian_alone
-
-# What the rounds of a two-round selection get of its share, and which part of delta goes to thresholds:
-# docs/guarantees/two-round-weighted-gaussian.md.
-PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
-DELTA_OF_THRESHOLDS = 0.4
 
 
 @dataclass(frozen=True)
@@ -78,37 +68,20 @@ class Tight:
         """Choose keys with noise of this size, and thresholds that spend their own part of delta."""
         if self.selection is None:
             return ()
-        if self.selection == "two_round_weighted_gaussian":
-            return tuple(self._round(number, part, size) for number, part in enumerate(PARTS_OF_ROUNDS, start=1))
-        return (self._strategy(size),)
-
-    def _strategy(self, size: float) -> SelectionStrategy:
-        limit, share, delta = self.max_keys_per_user, self.shares.selection, self._delta_of_thresholds
-        sigma = SAFETY * size / math.sqrt(share)
-        match self.selection:
-            case "laplace_threshold":
-                noise = RoundedLaplace(drawable(1 / self._exact_epsilon(size, share)))
-                return laplace_threshold_with(noise, limit, delta=delta, min_users=self.min_users)
-            case "truncated_geometric":
-                return TruncatedGeometric(limit, limit * self._exact_epsilon(size, share), delta, self.min_users)
-            case "gaussian_threshold":
-                return gaussian_threshold_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
-            case "weighted_gaussian":
-                return weighted_gaussian_alone(limit, sigma=sigma, delta=delta, min_users=self.min_users)
-            case _:
-                raise PlumeBug(f"no strategy is called {self.selection!r}")
-
-    def _round(self, number: int, part: Fraction, size: float) -> SelectionStrategy:
-        sigma = SAFETY * size / math.sqrt(self.shares.selection * part)
-        delta = self._delta_of_thresholds * float(part)
-        return weighted_gaussian_round(
-            number, self.max_keys_per_user, sigma=sigma, delta=delta, min_users=self.min_users
+        share = self.shares.selection
+        return rule_of(self.selection).composed(
+            ComposedBudget(
+                self.max_keys_per_user,
+                self.min_users,
+                sigma_of=lambda part: SAFETY * size / math.sqrt(share * part),
+                epsilon_of_key=self._exact_epsilon(size, share),
+                delta=self._delta_of_thresholds,
+            )
         )
 
     def _parts(self) -> list[tuple[Fraction, Shape | None]]:
         """The share of each part and the shape of its loss; Gaussian parts have none but their own."""
-        shapes = {"laplace_threshold": Shape.LAPLACE, "truncated_geometric": Shape.ANY}
-        selection = [(self.shares.selection, shapes.get(self.selection))] if self.selection else []
+        selection = [(self.shares.selection, rule_of(self.selection).shape)] if self.selection else []
         spread = self.spread or (False,) * len(self.shares.measures)
         return [*selection, *zip(self.shares.measures, map(self._shape, spread), strict=True)]
 

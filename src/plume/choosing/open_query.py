@@ -29,7 +29,7 @@ from plume.choosing.keys_per_user import (
 from plume.choosing.open_numbers import example_numbers, with_numbers
 from plume.choosing.sizes import PAIRS, NoiseSizes, choose_bound
 from plume.errors import PlumeBug, UsageError
-from plume.mechanisms.open_bound import AUTO, open_bounds
+from plume.mechanisms.open_bound import open_bounds
 from plume.noise.exact import LARGEST_SCALE
 from plume.pipelines import steps
 from plume.pipelines.pipeline import SELECTING_FIRST, PlannedQuery, checked
@@ -40,6 +40,7 @@ from plume.plan.nodes import USER, Combine, CountKeys, Node, Noise
 from plume.plan.trees import rename
 from plume.privacy.gaussian import SAFETY
 from plume.query import Query
+from plume.settings import AUTO
 
 _KEYS = "keys"
 # One part in so many.

@@ -12,24 +12,15 @@ from plume.errors import UsageError
 from plume.ledger.ledger import Dataset, Ledger
 from plume.privacy.budget import Budget
 from plume.query import Query
+from plume.settings import SETTINGS
 
 
 def make_query(options: Mapping[str, Any]) -> Query:
     """Make the query that the options ask."""
-    return Query(
-        user=options["user"],
-        keys=options["keys"],
-        measures=tuple(parse_measure(text) for text in options["measures"]),
-        max_keys_per_user=options["max_keys_per_user"],
-        budget=Budget(epsilon=options["epsilon"], delta=options["delta"]),
-        where=options["where"],
-        public_keys=options["public_keys"],
-        min_users=options["min_users"],
-        selection=options["selection"],
-        noise=options["noise"],
-        composition=options["composition"],
-        shares=options["shares"],
-    )
+    given = {setting.name: options[setting.name] for setting in SETTINGS}
+    budget = Budget(epsilon=given.pop("epsilon"), delta=given.pop("delta"))
+    measures = tuple(parse_measure(text) for text in given.pop("measures"))
+    return Query(**given, measures=measures, budget=budget)
 
 
 def declare(tables: Mapping[str, Any], units: Mapping[str, str]) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from plume.cli.options import SELECTIONS, force_option, query_options, quiet_option, together
+from plume.cli.options import force_option, query_options, quiet_option, together
+from plume.settings import AUTO, STRATEGIES
 
 grid_options = together(
     click.option(
@@ -74,7 +75,7 @@ def expect(**options: Any) -> None:
 @click.option(
     "--at-selection",
     "selections",
-    type=click.Choice(SELECTIONS),
+    type=click.Choice((AUTO, *STRATEGIES)),
     multiple=True,
     help="Try this --selection as well; repeatable.",
 )

@@ -4,47 +4,15 @@ import ast
 import inspect
 import re
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from plume.errors import MeasureError
-from plume.mechanisms.count import count
-from plume.mechanisms.histogram import histogram
-from plume.mechanisms.mean import mean
+from plume.mechanisms.forms import FORMS
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.quantiles import maximum, median, minimum, quantiles
-from plume.mechanisms.sum import sum as sum_of
-from plume.mechanisms.users import users
-from plume.mechanisms.variance import stddev, variance
-from plume.mechanisms.vector_sum import vector_sum
 from plume.redaction import redacting
 
-
-@dataclass(frozen=True)
-class _Form:
-    """How a measure is written."""
-
-    make: Callable[..., Mechanism]
-    example: str
-
-
-_FORMS = {
-    "count": _Form(count, "count(3), where one user counts at most 3 times per key"),
-    "users": _Form(users, "users()"),
-    "sum": _Form(sum_of, "sum(seconds, 0, 60), where one user's total per key is moved into 0 to 60"),
-    "mean": _Form(mean, "mean(seconds, 0, 60), where every value is moved into 0 to 60"),
-    "variance": _Form(variance, "variance(seconds, 0, 60)"),
-    "stddev": _Form(stddev, "stddev(seconds, 0, 60)"),
-    "quantiles": _Form(quantiles, "quantiles(seconds, [0.5, 0.99], 0, 60)"),
-    "median": _Form(median, "median(seconds, 0, 60)"),
-    "minimum": _Form(minimum, "minimum(seconds, 0, 60)"),
-    "maximum": _Form(maximum, "maximum(seconds, 0, 60)"),
-    "histogram": _Form(histogram, "histogram(seconds, [0, 10, 60])"),
-    "vector_sum": _Form(vector_sum, "vector_sum([east, north], 3), where one user's vector per key is at most 3 long"),
-}
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 # Bounds may be dates, which are written as text.
 _BOUNDS = ("low", "high")
@@ -79,10 +47,10 @@ def _parse(call: str, text: str) -> ast.expr:
 
 def _function(tree: ast.expr, text: str) -> str:
     match tree:
-        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in _FORMS:
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in FORMS:
             return name
         case _:
-            known = "; ".join(form.example for form in _FORMS.values())
+            known = "; ".join(form.example for form in FORMS.values())
             raise MeasureError(f"unknown measure {text!r}; write one of: {known}.")
 
 
@@ -110,7 +78,7 @@ def _value(node: ast.expr, call: str, text: str) -> Any:
 
 
 def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mechanism:
-    form = _FORMS[function]
+    form = FORMS[function]
     positional = [value for name, value in given if name is None]
     named = {name: value for name, value in given if name is not None}
     signature = inspect.signature(form.make)

@@ -9,20 +9,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from plume.limit import MEANING
+from plume.settings import AUTO, REQUIRED, SETTINGS, Kind, Setting
 
 Command = Callable[..., None]
 Option = Callable[[Command], Command]
 
 _FILE = click.Path(path_type=Path)
-SELECTIONS = (
-    "auto",
-    "laplace_threshold",
-    "truncated_geometric",
-    "gaussian_threshold",
-    "weighted_gaussian",
-    "two_round_weighted_gaussian",
-)
 
 
 def together(*options: Option) -> Option:
@@ -41,11 +33,7 @@ def _query_file(ctx: click.Context, param: click.Parameter, value: Path | None) 
     return value
 
 
-ASKED = ("user", "keys", "measures", "max_keys_per_user", "epsilon")
-"""What no query can do without."""
-
-
-_OF_QUERIES = (*ASKED, "delta", "where", "public_keys", "min_users", "selection", "noise", "composition", "shares")
+_OF_QUERIES = tuple(setting.name for setting in SETTINGS)
 _OF_STATEMENTS = ("tables", "public_tables", "units")
 
 
@@ -64,7 +52,7 @@ class OneForm(click.Command):
                 beside = "cannot be combined with a statement" if stated else "needs a statement"
                 raise click.UsageError(f"{param.opts[0]} {beside}.", ctx)
         for param in self.params:
-            if not stated and param.name in ASKED and param not in given:
+            if not stated and param.name in REQUIRED and param not in given:
                 raise click.MissingParameter(ctx=ctx, param=param)
         return rest
 
@@ -75,7 +63,7 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
 
 
 def _number_or_auto(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    return value if value in (None, "auto") else click.INT.convert(value, param, ctx)
+    return value if value in (None, AUTO) else click.INT.convert(value, param, ctx)
 
 
 _from_file = click.option(
@@ -87,79 +75,35 @@ _from_file = click.option(
     metavar="FILE",
     help="A .toml file with these options; options on the command line override it.",
 )
-_how = together(
-    click.option(
-        "--selection",
-        type=click.Choice(SELECTIONS),
-        default="auto",
-        show_default=True,
-        help="How keys are selected.",
-    ),
-    click.option(
-        "--noise",
-        type=click.Choice(["auto", "laplace", "gaussian"]),
-        default="auto",
-        show_default=True,
-        help="Kind of noise; auto takes the one with the smaller error.",
-    ),
-    click.option(
-        "--composition",
-        type=click.Choice(["tight", "basic"]),
-        default="tight",
-        show_default=True,
-        help="How costs are composed; basic only adds epsilons up, as the paper does.",
-    ),
-    click.option(
-        "--share",
-        "shares",
-        type=(str, float),
-        multiple=True,
-        metavar="PART WEIGHT",
-        help="Weight of 'selection' or of a measure when the budget is divided; repeatable.",
-    ),
-)
+_READ_AS: dict[Kind, dict[str, Any]] = {
+    Kind.NAME: {},
+    Kind.NAMES: {"multiple": True},
+    Kind.CONDITION: {},
+    Kind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
+    Kind.WHOLE: {"type": int, "show_default": True},
+    Kind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
+    Kind.NUMBER: {"type": float},
+    Kind.WORD: {"show_default": True},
+    Kind.WEIGHTS: {"type": (str, float), "multiple": True},
+}
+"""How click reads a setting of each kind."""
 
 
 def _query_options(*, required: bool) -> Option:
-    return together(
-        _from_file,
-        click.option(
-            "--user", required=required, metavar="COLUMN", help="Column that identifies the user (the privacy unit)."
-        ),
-        click.option(
-            "--key", "keys", required=required, multiple=True, metavar="COLUMN", help="Column to group by; repeatable."
-        ),
-        click.option(
-            "--measure",
-            "measures",
-            required=required,
-            multiple=True,
-            metavar="MEASURE",
-            help="What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
-        ),
-        click.option(
-            "--max-keys-per-user",
-            type=click.UNPROCESSED,
-            callback=_number_or_auto,
-            required=required,
-            metavar="NUMBER",
-            help=f"{MEANING} 'auto' chooses it within the budget.",
-        ),
-        click.option("--epsilon", type=float, required=required, help="The most to spend, such as 1.1."),
-        click.option("--delta", type=float, default=0.0, help="Above 0 unless keys are public, such as 1e-5."),
-        click.option(
-            "--where", metavar="CONDITION", help="Which rows count at all: \"seconds > 3 AND country = 'DE'\"."
-        ),
-        click.option(
-            "--public-keys",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            metavar="FILE",
-            help="A table of keys known without the data: all of them are released and no others.",
-        ),
-        click.option(
-            "--min-users", type=int, default=1, show_default=True, help="Never release a key with fewer users."
-        ),
-        _how,
+    return together(_from_file, *(_option_of(setting, required=required) for setting in SETTINGS))
+
+
+def _option_of(setting: Setting, *, required: bool) -> Option:
+    """Make the option of a setting; where a statement may stand for a query, no setting is required."""
+    choice = {"type": click.Choice(setting.choices)} if setting.choices else {}
+    default = {} if setting.required else {"default": setting.default}
+    return click.option(
+        setting.flag,
+        setting.name,
+        required=required and setting.required,
+        metavar=setting.metavar,
+        help=setting.help,
+        **_READ_AS[setting.kind] | choice | default,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from plume.errors import UsageError
 from plume.redaction import Redaction
+from plume.settings import AUTO, SETTINGS, Kind
 
 
 def _is_number(value: Any) -> bool:
@@ -18,7 +19,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _is_limit(value: Any) -> bool:
-    return _is_whole(value) or value == "auto"
+    return _is_whole(value) or value == AUTO
 
 
 def _is_text(value: Any) -> bool:
@@ -34,39 +35,34 @@ def _is_weights(value: Any) -> bool:
 
 
 _UNREADABLE = (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError)
-_TEXT, _WHOLE, _NUMBER = (_is_text, "text"), (_is_whole, "a whole number"), (_is_number, "a number")
-_LIMIT = (_is_limit, 'a whole number or "auto"')
-_LIST, _WEIGHTS = (_is_list, "text or a list of texts"), (_is_weights, "a table of numbers")
-_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "user": _TEXT,
-    "keys": _LIST,
-    "measures": _LIST,
-    "max_keys_per_user": _LIMIT,
-    "epsilon": _NUMBER,
-    "delta": _NUMBER,
-    "where": _TEXT,
-    "public_keys": _TEXT,
-    "min_users": _WHOLE,
-    "selection": _TEXT,
-    "noise": _TEXT,
-    "composition": _TEXT,
-    "shares": _WEIGHTS,
-    "pipeline": _TEXT,
-    "data": _LIST,
+_FITS: dict[Kind, Callable[[Any], bool]] = {
+    Kind.NAME: _is_text,
+    Kind.NAMES: _is_list,
+    Kind.CONDITION: _is_text,
+    Kind.KEYS: _is_text,
+    Kind.WHOLE: _is_whole,
+    Kind.LIMIT: _is_limit,
+    Kind.NUMBER: _is_number,
+    Kind.WORD: _is_text,
+    Kind.WEIGHTS: _is_weights,
 }
+# The settings of a query, and what its run needs beside them.
+_KINDS = {setting.name: setting.kind for setting in SETTINGS} | {"pipeline": Kind.WORD, "data": Kind.NAMES}
+_WRITTEN = {Kind.CONDITION: "text", Kind.KEYS: "text", Kind.WORD: "text"}
+"""What is written in a file where Python takes more than text."""
 
 
 def read_query_file(path: Path) -> dict[str, Any]:
     """Read a file as options by their names, or say which of its lines is wrong."""
     found = _parse(path)
     for name, value in found.items():
-        if name not in _SETTINGS:
+        if name not in _KINDS:
             raise UsageError(
-                f"{path.name!r} says {name!r}, which is not a setting; the settings are {', '.join(_SETTINGS)}."
+                f"{path.name!r} says {name!r}, which is not a setting; the settings are {', '.join(_KINDS)}."
             )
-        fits, wanted = _SETTINGS[name]
-        if not fits(value):
-            raise UsageError(f"{path.name!r} says {name} = {value!r}; it must be {wanted}.")
+        kind = _KINDS[name]
+        if not _FITS[kind](value):
+            raise UsageError(f"{path.name!r} says {name} = {value!r}; it must be {_WRITTEN.get(kind, kind.value)}.")
     return {("files" if name == "data" else name): _as_option(name, value) for name, value in found.items()}
 
 
@@ -89,4 +85,4 @@ def _as_option(name: str, value: Any) -> Any:
     """Bring a value into the form in which the command line has it."""
     if isinstance(value, dict):
         return list(value.items())
-    return [value] if _SETTINGS[name] is _LIST and isinstance(value, str) else value
+    return [value] if _KINDS[name] is Kind.NAMES and isinstance(value, str) else value

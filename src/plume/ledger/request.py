@@ -26,31 +26,22 @@ from plume.explanation import Explanation, decide
 from plume.far_dates import python_rows
 from plume.ledger.claim import Claim
 from plume.ledger.entry import Kind
-from plume.mechanisms.count import CountRecords
-from plume.mechanisms.histogram import Histogram
-from plume.mechanisms.mean import Mean
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.quantiles import Extreme, Quantiles
-from plume.mechanisms.sum import SumOfTotals
-from plume.mechanisms.users import CountUsers
-from plume.mechanisms.variance import StandardDeviation, Variance
-from plume.mechanisms.vector_sum import VectorSum
 from plume.release import RECORD
+from plume.settings import SETTINGS, values_of
 
 FORM = "1"
-_MEASURES: dict[type, str] = {
-    CountRecords: "count",
-    CountUsers: "users",
-    SumOfTotals: "sum",
-    Mean: "mean",
-    Variance: "variance",
-    StandardDeviation: "stddev",
-    Quantiles: "quantiles",
-    Extreme: "extreme",
-    Histogram: "histogram",
-    VectorSum: "vector_sum",
-}
 _FIRST_VERSION = "0.1.0"
+# The settings that the form has always had. A later one is part of a question only where it is not left as it is by default, so that the
+# questions asked before it was there keep their hashes.
+_ALWAYS = frozenset(
+    (
+        *("user", "keys", "measures", "max_keys_per_user", "epsilon", "delta", "where", "public_keys", "min_users"),
+        *("selection", "noise", "composition", "shares"),
+    )
+)
+# What the record of a query held.
+_RECORDED_BY_0_1_0 = ("user", "keys", "measures", "max_keys_per_user", "where", "min_users", "public_keys")
 _CLOSE = 1e-6
 
 
@@ -70,24 +61,15 @@ class Request:
     @property
     def canonical(self) -> dict[str, Any]:
         """All that was asked, as plain values."""
-        query = self.explanation.query
+        given = values_of(self.explanation.query)
         return {
             "dataset": self.dataset,
             "pipeline": self.explanation.pipeline,
-            "user": query.user,
-            "keys": list(query.keys),
-            "measures": [_measure(measure) for measure in query.measures],
-            "max_keys_per_user": query.max_keys_per_user,
-            "epsilon": _plain(query.budget.epsilon),
-            "delta": _plain(query.budget.delta),
-            "where": query.where,
-            "public_keys": _digest_of_keys(query.public_keys),
-            "min_users": query.min_users,
-            "selection": query.selection,
-            "noise": query.noise,
-            "composition": query.composition,
-            "shares": {name: str(share) for name, share in query.shares},
             "statement": None if self.relation is None else list(self.relation.statement),
+        } | {
+            setting.name: _setting(setting.name, given[setting.name])
+            for setting in SETTINGS
+            if setting.name in _ALWAYS or given[setting.name] != setting.default
         }
 
     def is_one_of_0_1_0(self, written: str, claim: Claim) -> bool:
@@ -107,7 +89,7 @@ class Request:
             {
                 "plume": _FIRST_VERSION,
                 "dataset": self.dataset,
-                "record": self.explanation.facts(),
+                "record": _as_recorded_by_0_1_0(self.explanation.facts()),
                 "measures": [repr(measure) for measure in query.measures],
                 "plan": self.explanation.sql(),
                 "public_keys": _digest_of_0_1_0(query.public_keys),
@@ -117,7 +99,7 @@ class Request:
 
     def _is_answered_by(self, record: Mapping[str, Any]) -> bool:
         decided = decide(self.explanation, record.get("chosen", {}))
-        facts = json.loads(json.dumps(decided.facts()))
+        facts = json.loads(json.dumps(_as_recorded_by_0_1_0(decided.facts())))
         return all(record[name] == facts[name] for name in ("query", "pipeline")) and all(
             _is_close(record[name], facts[name]) for name in ("guarantee", "noise")
         )
@@ -127,12 +109,31 @@ def _hash(asked: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
+def _as_recorded_by_0_1_0(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out of a record what the first version did not put into it."""
+    return {**facts, "query": {name: facts["query"][name] for name in _RECORDED_BY_0_1_0}}
+
+
+def _setting(name: str, value: Any) -> Any:
+    match name:
+        case "keys":
+            return list(value)
+        case "measures":
+            return [_measure(measure) for measure in value]
+        case "public_keys":
+            return _digest_of_keys(value)
+        case "shares":
+            return {part: str(share) for part, share in value}
+        case "max_keys_per_user" | "min_users":
+            return value  # the form writes these whole numbers as they are
+        case _:
+            return _plain(value)
+
+
 def _measure(measure: Mechanism) -> dict[str, Any]:
-    if type(measure) not in _MEASURES:
-        raise PlumeBug("a measure has no word in the ledger")
     settings: Any = measure
     given = {field.name: _plain(getattr(measure, field.name)) for field in fields(settings)}
-    return {"measure": _MEASURES[type(measure)]} | given
+    return {"measure": measure.word} | given
 
 
 def _plain(value: Any) -> Any:

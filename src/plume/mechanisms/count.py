@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from plume.errors import BoundError, PlumeBug, shown
+from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
-from plume.mechanisms.open_bound import AUTO, OpenBound, open_count
+from plume.mechanisms.open_bound import OpenBound, open_count
 from plume.mechanisms.rows import NUMBERS, condition, given, values
 from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
-from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
+from plume.plan.expressions import Clamp, Column, Columns, Literal
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
+from plume.settings import AUTO
 
 # The same for all data (docs/guarantees/count.md): with fewer than 2**40 users no sum of counts leaves 64 bits.
 LARGEST_COUNT = 2**20
@@ -22,11 +24,14 @@ MOST_VALUES = 2**10
 
 
 @dataclass(frozen=True)
-class CountRecords:
+class CountRecords(Measure):
     """The number of records per key, of which each user adds at most `max_per_key`.
 
     Guarantee: one user changes one key by at most `max_per_key`. docs/guarantees/count.md.
     """
+
+    word: ClassVar[str] = "count"
+    counts: ClassVar[bool] = True
 
     max_per_key: int | str
     column: str | None = None
@@ -64,11 +69,6 @@ class CountRecords:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column that must have a value, if one must."""
         return {} if self.column is None else {self.column: NUMBERS}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Count the records; a user who is there at all has one, so with a limit of one there may be nothing to count."""
@@ -135,3 +135,12 @@ def count(
     """
     default = "count" if column is None else f"{column}_count"
     return CountRecords(max_per_key, column, name=default if name is None else name, where=where)
+
+
+FORMS = (
+    Form(
+        count,
+        "count(3), where one user counts at most 3 times per key",
+        SqlForm("COUNT", (PER_GROUP,)),
+    ),
+)

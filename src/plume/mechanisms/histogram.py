@@ -5,18 +5,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Part, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.tally import NoisyTally
 from plume.plan.aggregates import AddTallies, Aggregates, Collect, CountValues
-from plume.plan.expressions import Bucket, Clamp, Column, Columns, Expression, Tally
+from plume.plan.expressions import Bucket, Clamp, Column, Columns, Tally
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
@@ -25,13 +26,15 @@ _UNIT_BITS = 20
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Measure):
     """The number of values of a column per key in each of the buckets between edges.
 
     A user with more than `max_per_key` values in all buckets of a key together is weighted down to as many, with all their values.
 
     Guarantee: one user changes all buckets of one key together by at most `max_per_key`. docs/guarantees/histogram.md.
     """
+
+    word: ClassVar[str] = "histogram"
 
     column: str
     edges: tuple[float, ...]
@@ -54,11 +57,6 @@ class Histogram:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: NUMBERS}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """List the buckets of the user's values, and count them; values outside of all buckets are in neither."""
@@ -123,3 +121,6 @@ def histogram(
     chosen = f"{column}_histogram" if name is None else name
     listed = tuple(edges) if isinstance(edges, Iterable) else (edges,)
     return Histogram(column, listed, max_per_key, name=chosen, where=where)
+
+
+FORMS = (Form(histogram, "histogram(seconds, [0, 10, 60])"),)

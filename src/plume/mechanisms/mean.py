@@ -3,20 +3,23 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.measure import PER_GROUP, PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
-from plume.mechanisms.open_bound import AUTO, OpenBound, between, finely, in_fine_steps, is_open, open_bound
+from plume.mechanisms.open_bound import OpenBound, between, finely, in_fine_steps, is_open, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, CountValues, Sum
-from plume.plan.expressions import Absolute, Clamp, Column, Columns, DownWeight, Expression, Number, Quantise
+from plume.plan.expressions import Absolute, Clamp, Column, Columns, DownWeight, Number, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
+from plume.settings import AUTO
 
 # The error of a mean is least if the total gets twice what the number of values gets (docs/guarantees/mean.md).
 _TOTAL_WEIGHT = Fraction(2, 3)
@@ -26,7 +29,7 @@ _OWN_MEAN = DownWeight(Column("total"), Column("values"), 1)
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Measure):
     """The mean of a column per key, each value moved into [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
@@ -34,6 +37,8 @@ class Mean:
     Guarantee: one user changes the number of values of one key by at most `max_per_key`, and their total, counted from the middle of the
     bounds, by at most `max_per_key` times half the range. docs/guarantees/mean.md.
     """
+
+    word: ClassVar[str] = "mean"
 
     column: str
     low: Bound | str
@@ -80,11 +85,6 @@ class Mean:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: NUMBERS if self._is_open else self.scale.kinds}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Count the user's values, and total their distances from the middle, or from zero where the range is left open."""
@@ -193,3 +193,12 @@ def mean(
     'seconds_mean'
     """
     return Mean(column, low, high, max_per_key, name=f"{column}_mean" if name is None else name, where=where)
+
+
+FORMS = (
+    Form(
+        mean,
+        "mean(seconds, 0, 60), where every value is moved into 0 to 60",
+        SqlForm("AVG", (PER_GROUP, PER_ROW)),
+    ),
+)

@@ -80,6 +80,17 @@ class Mechanism(Protocol):
         """The columns whose values it reads, and of which kinds they may be."""
 
     @property
+    def word(self) -> str:
+        """What ledgers call this kind of measure."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a number of users or records."""
+
+    def call(self) -> tuple[str, dict[str, Any]]:
+        """Name the function of `plume` that makes it, and all its arguments."""
+
+    @property
     def condition(self) -> Expression | None:
         """Which rows it counts; all, if there is none."""
 

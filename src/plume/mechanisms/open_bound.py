@@ -12,9 +12,8 @@ from typing import Any
 from plume.errors import RangeError
 from plume.mechanisms.grid import Grid
 from plume.plan.expressions import Clamp, Coarser, Expression, Quantise, Times
+from plume.settings import AUTO
 
-AUTO = "auto"
-"""What stands where a number is left open."""
 # Steps of 2**-22: fine enough for bounds from 0.001 on, and 2**62 of them, the most that one value counts for, are 10**12.
 _FINE = -22
 _OCTAVES, _OCTAVES_OF_COUNTS = range(-10, 40), range(20)

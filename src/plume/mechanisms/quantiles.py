@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +12,14 @@ import pyarrow as pa
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
+from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, size_of
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.mechanisms.tally import NoisyTally
 from plume.plan.aggregates import AddTallies, Aggregates, Collect, CountValues
-from plume.plan.expressions import Clamp, Column, Columns, Expression, Tally
+from plume.plan.expressions import Clamp, Column, Columns, Tally
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
@@ -30,7 +31,7 @@ _FROM_THE_END = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quantiles:
+class Quantiles(Measure):
     """Quantiles of a column per key, each value moved into [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
@@ -38,6 +39,10 @@ class Quantiles:
     Guarantee: on each level of the tree one user changes all nodes of one key together by at most `max_per_key`.
     docs/guarantees/quantiles.md.
     """
+
+    word: ClassVar[str] = "quantiles"
+    alone: ClassVar[Mapping[float, str]] = {0.5: "median"}
+    """The functions that make one quantile, in a column of the measure's own name."""
 
     column: str
     low: Bound
@@ -69,11 +74,6 @@ class Quantiles:
         """The column."""
         return {self.column: self.scale.kinds}
 
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
-
     def combine_raw(self) -> Aggregates:
         """List the leaves of the user's values, and count them."""
         values, leaf = self.scale.read(self.column), self.scale.leaf(self.column, LEAVES)
@@ -104,6 +104,15 @@ class Quantiles:
         values = self.scale.low + found * (self.scale.high - self.scale.low)
         return {name: self.scale.release(values[:, number]) for number, name in enumerate(self.names)}
 
+    def call(self) -> tuple[str, dict[str, Any]]:
+        """Name the function that makes it: one that makes a single column of the measure's own name, or `quantiles`."""
+        arguments = super().call()[1]
+        alone, rank = arguments.pop("names") == (self.name,), self.quantiles[0]
+        if alone and rank in self.alone:
+            del arguments["quantiles"]
+            return self.alone[rank], arguments
+        return "quantiles", arguments | {"name": self.name.removesuffix("_quantiles")}
+
     def ranks(self, tree: NoisyTally) -> Floats:
         """Say for each key which shares of its values lie below what is asked for."""
         return np.tile(np.array(self.quantiles), (tree.keys, 1))
@@ -118,6 +127,9 @@ class Extreme(Quantiles):
 
     Guarantee: that of quantiles. docs/guarantees/quantiles.md.
     """
+
+    word: ClassVar[str] = "extreme"
+    alone: ClassVar[Mapping[float, str]] = {0.0: "minimum", 1.0: "maximum"}
 
     def ranks(self, tree: NoisyTally) -> Floats:
         """Step back from the end by as many values as noise amounts to, of those there seem to be."""
@@ -220,3 +232,11 @@ def maximum(
     """
     chosen = f"{column}_maximum" if name is None else name
     return _single(Extreme, 1.0, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)
+
+
+FORMS = (
+    Form(quantiles, "quantiles(seconds, [0.5, 0.99], 0, 60)", SqlForm("PERCENTILE_CONT", (PER_ROW,))),
+    Form(median, "median(seconds, 0, 60)"),
+    Form(minimum, "minimum(seconds, 0, 60)"),
+    Form(maximum, "maximum(seconds, 0, 60)"),
+)

@@ -2,28 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from plume.mechanisms.grid import Grid, grid_between
+from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
-from plume.mechanisms.open_bound import AUTO, OpenBound, between, in_fine_steps, is_open, on_grid, open_bound
+from plume.mechanisms.open_bound import OpenBound, between, in_fine_steps, is_open, on_grid, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.aggregates import Aggregates, Sum
-from plume.plan.expressions import Absolute, Clamp, Column, Columns, Expression, Quantise
+from plume.plan.expressions import Absolute, Clamp, Column, Columns, Quantise
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
+from plume.settings import AUTO
 
 _BOUNDS = ("low_total", "high_total")
 
 
 @dataclass(frozen=True)
-class SumOfTotals:
+class SumOfTotals(Measure):
     """The sum of a column per key, each user's own total in the key moved into [low_total, high_total].
 
     Guarantee: one user changes one key by at most max(|low_total|, |high_total|), exactly, on the grid. docs/guarantees/sum.md.
     """
+
+    word: ClassVar[str] = "sum"
 
     column: str
     low_total: float | str
@@ -63,11 +68,6 @@ class SumOfTotals:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The summed column."""
         return {self.column: NUMBERS}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Total the user's values on the grid, or on a finer one that is the same for all data where bounds are left open."""
@@ -130,3 +130,12 @@ def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
     'seconds_sum'
     """
     return SumOfTotals(column, low_total, high_total, name=f"{column}_sum" if name is None else name, where=where)
+
+
+FORMS = (
+    Form(
+        sum,
+        "sum(seconds, 0, 60), where one user's total per key is moved into 0 to 60",
+        SqlForm("SUM", (PER_GROUP,)),
+    ),
+)

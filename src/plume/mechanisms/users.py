@@ -2,23 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
+from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.plan.aggregates import Aggregates, CountValues, Sum
-from plume.plan.expressions import Clamp, Column, Columns, Expression, Literal
+from plume.plan.expressions import Clamp, Column, Columns, Literal
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
 
 @dataclass(frozen=True)
-class CountUsers:
+class CountUsers(Measure):
     """The number of users per key, each counted once.
 
     Guarantee: one user changes one key by at most 1. docs/guarantees/users.md.
     """
+
+    word: ClassVar[str] = "users"
+    counts: ClassVar[bool] = True
 
     name: str = "users"
     where: str | None = None
@@ -35,11 +40,6 @@ class CountUsers:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """None: a user is there or not."""
         return {}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records make a user count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Nothing to remember: the row itself says that the user is there; unless only some records count."""
@@ -73,3 +73,6 @@ def users(*, name: str = "users", where: str | None = None) -> CountUsers:
     'users'
     """
     return CountUsers(name=name, where=where)
+
+
+FORMS = (Form(users, "users()"),)

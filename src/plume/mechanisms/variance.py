@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,12 @@ import pyarrow as pa
 from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts_of_moments, weighted_moments
+from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, Sum
-from plume.plan.expressions import Clamp, Column, Columns, DownWeight, Expression, Square
+from plume.plan.expressions import Clamp, Column, Columns, DownWeight, Square
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
@@ -22,7 +24,7 @@ _THIRD = Fraction(1, 3)
 
 
 @dataclass(frozen=True)
-class Variance:
+class Variance(Measure):
     """The population variance of a column per key, each value moved into [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
@@ -30,6 +32,8 @@ class Variance:
     Guarantee: one user changes number, total and squares of one key by at most `max_per_key` times what one value can be: 1, half the
     range, and half of its square. docs/guarantees/variance.md.
     """
+
+    word: ClassVar[str] = "variance"
 
     column: str
     low: float
@@ -58,11 +62,6 @@ class Variance:
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: self.scale.kinds}
-
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
 
     def combine_raw(self) -> Aggregates:
         """Count the user's values, and total their distances from the middle and the squares of these."""
@@ -125,6 +124,8 @@ class StandardDeviation(Variance):
     Guarantee: that of the variance, of which this is a function. docs/guarantees/variance.md.
     """
 
+    word: ClassVar[str] = "stddev"
+
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the root."""
         return {self.name: pa.array(np.sqrt(self.variance(noised)))}
@@ -153,3 +154,9 @@ def stddev(
     """
     chosen = f"{column}_stddev" if name is None else name
     return StandardDeviation(column, low, high, max_per_key, name=chosen, where=where)
+
+
+FORMS = (
+    Form(variance, "variance(seconds, 0, 60)", SqlForm("VAR_POP", (PER_ROW,))),
+    Form(stddev, "stddev(seconds, 0, 60)", SqlForm("STDDEV_POP", (PER_ROW,))),
+)

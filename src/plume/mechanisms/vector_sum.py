@@ -3,17 +3,18 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from plume.errors import MeasureError
 from plume.mechanisms.grid import Grid, grid_between
+from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Part, State, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.aggregates import Aggregates, Sum
-from plume.plan.expressions import Clamp, Column, Columns, Expression, Quantise, Shorten
+from plume.plan.expressions import Clamp, Column, Columns, Quantise, Shorten
 from plume.plan.nodes import Size
 from plume.plan.types import Kind
 
@@ -22,12 +23,14 @@ MOST_COLUMNS = 64
 
 
 @dataclass(frozen=True)
-class VectorSum:
+class VectorSum(Measure):
     """The sums of several columns per key, each user's own vector of totals shortened to a Euclidean length of at most `norm`.
 
     Guarantee: one user changes the vector of one key by a Euclidean length of at most `norm`, exactly, on the grid.
     docs/guarantees/vector-sum.md.
     """
+
+    word: ClassVar[str] = "vector_sum"
 
     coordinates: tuple[str, ...]
     norm: float
@@ -55,10 +58,10 @@ class VectorSum:
         """The summed columns."""
         return dict.fromkeys(self.coordinates, NUMBERS)
 
-    @property
-    def condition(self) -> Expression | None:
-        """Which records count."""
-        return condition(self.where)
+    def call(self) -> tuple[str, dict[str, Any]]:
+        """Name the function; what it calls columns are the coordinates here, since columns are those of the result."""
+        word, arguments = super().call()
+        return word, {"columns": arguments.pop("coordinates"), **arguments}
 
     @property
     def _states(self) -> tuple[str, ...]:
@@ -116,3 +119,6 @@ def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum",
     """
     listed = (columns,) if isinstance(columns, str) or not isinstance(columns, Iterable) else tuple(columns)
     return VectorSum(listed, norm, name=name, where=where)
+
+
+FORMS = (Form(vector_sum, "vector_sum([east, north], 3), where one user's vector per key is at most 3 long"),)

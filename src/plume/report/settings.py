@@ -1,52 +1,36 @@
 """A query as the Python that asks it: what a reader needs to ask the same again."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
 from fractions import Fraction
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
 
-from plume.mechanisms.count import CountRecords, count
-from plume.mechanisms.histogram import Histogram, histogram
-from plume.mechanisms.mean import Mean, mean
+from plume.mechanisms.forms import FORMS
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.quantiles import Extreme, Quantiles, maximum, median, minimum, quantiles
-from plume.mechanisms.sum import SumOfTotals
-from plume.mechanisms.sum import sum as sum_of
-from plume.mechanisms.users import CountUsers, users
-from plume.mechanisms.variance import StandardDeviation, Variance, stddev, variance
-from plume.mechanisms.vector_sum import VectorSum, vector_sum
-
-_MAKERS: Mapping[type, Callable[..., Any]] = {
-    CountUsers: users,
-    CountRecords: count,
-    SumOfTotals: sum_of,
-    Mean: mean,
-    Variance: variance,
-    StandardDeviation: stddev,
-    Histogram: histogram,
-    VectorSum: vector_sum,
-}
-# What is asked for by leaving a setting out.
-_UNSAID = {"where": None, "min_users": 1, "selection": "auto", "noise": "auto", "composition": "tight", "shares": ()}
+from plume.settings import SETTINGS, values_of
 
 
 def settings(query: Any) -> dict[str, str]:
     """Give what was set in a query, each as Python; what was left as it is by default is left out."""
-    said = {name: _written(getattr(query, name)) for name, unsaid in _UNSAID.items() if getattr(query, name) != unsaid}
-    if query.shares:
-        said["shares"] = "{" + ", ".join(f"{_written(part)}: {_written(weight)}" for part, weight in query.shares) + "}"
-    public = {} if query.public_keys is None else {"public_keys": _public(query.public_keys)}
-    return {
-        "user": _written(query.user),
-        "keys": _written(query.keys[0] if len(query.keys) == 1 else query.keys),
-        "measures": f"[{', '.join(map(measure_call, query.measures))}]",
-        "max_keys_per_user": _written(query.max_keys_per_user),
-        "budget": f"plume.Budget(epsilon={query.budget.epsilon!r}, delta={query.budget.delta!r})",
-        **public,
-        **said,
-    }
+    values = values_of(query)
+    said = {one.name: _argument(one.name, values[one.name]) for one in SETTINGS if values[one.name] != one.default}
+    said["epsilon"] = f"plume.Budget(epsilon={query.budget.epsilon!r}, delta={query.budget.delta!r})"
+    return {"budget" if name == "epsilon" else name: text for name, text in said.items() if name != "delta"}
+
+
+def _argument(name: str, value: Any) -> str:
+    """Write the value of a setting, in the short form that Python takes where there is one."""
+    match name:
+        case "keys" if len(value) == 1:
+            return _written(value[0])
+        case "measures":
+            return f"[{', '.join(map(measure_call, value))}]"
+        case "public_keys":
+            return _public(value)
+        case "shares":
+            return "{" + ", ".join(f"{_written(part)}: {_written(weight)}" for part, weight in value) + "}"
+        case _:
+            return _written(value)
 
 
 def query_call(query: Any) -> str:
@@ -61,7 +45,8 @@ def query_call(query: Any) -> str:
 
 def measure_call(measure: Mechanism) -> str:
     """Write the shortest call that makes a measure, as it was asked for."""
-    make, arguments = _made_by(measure)
+    word, arguments = measure.call()
+    make = FORMS[word].make
     asked = make(**arguments)
     parameters = signature(make).parameters
     for name, parameter in parameters.items():
@@ -69,29 +54,7 @@ def measure_call(measure: Mechanism) -> str:
         if parameter.default is not Parameter.empty and make(**fewer) == asked:
             arguments = fewer
     written = (f"{name}={_written(arguments[name])}" for name in parameters if name in arguments)
-    return f"plume.{make.__name__}({', '.join(written)})"
-
-
-def _made_by(measure: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Name the function that makes a measure, and all its arguments."""
-    arguments = {field.name: getattr(measure, field.name) for field in fields(measure)}
-    match measure:
-        case Quantiles():
-            return _made_as_quantiles(measure, arguments)
-        case VectorSum():
-            return vector_sum, {"columns": arguments.pop("coordinates"), **arguments}
-        case _:
-            return _MAKERS[type(measure)], arguments
-
-
-def _made_as_quantiles(measure: Quantiles, arguments: dict[str, Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    names = arguments.pop("names")
-    if names != (measure.name,):
-        return quantiles, arguments | {"name": measure.name.removesuffix("_quantiles")}
-    (rank,) = arguments.pop("quantiles")
-    if not isinstance(measure, Extreme):
-        return median, arguments
-    return (maximum if rank else minimum), arguments
+    return f"plume.{word}({', '.join(written)})"
 
 
 def _public(keys: Any) -> str:

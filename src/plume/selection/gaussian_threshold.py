@@ -10,6 +10,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.privacy.cost import GaussianSelectionCost
 from plume.privacy.gaussian import Novel, smallest_threshold, threshold_alone
 from plume.privacy.scales import drawable
+from plume.selection.rule import one_gaussian_round
 from plume.selection.threshold import UserThreshold
 
 
@@ -74,3 +75,6 @@ def _with_threshold(noise: RoundedGaussian, novel: Novel, min_users: int) -> Gau
 
 def _novel(sigma: float, threshold: float, limit: int) -> Novel:
     return Novel(np.ones_like, sigma, threshold, limit)
+
+
+RULE = one_gaussian_round(gaussian_threshold, gaussian_threshold_alone)

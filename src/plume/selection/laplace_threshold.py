@@ -8,7 +8,9 @@ import mpmath
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.privacy.cost import EpsilonCost, laplace_cost, rounded_laplace_cost
-from plume.privacy.scales import laplace_for
+from plume.privacy.losses import Shape
+from plume.privacy.scales import drawable, laplace_for
+from plume.selection.rule import ComposedBudget, EpsilonBudget, Rounds, Rule
 from plume.selection.threshold import UserThreshold
 
 # Thresholds are computed with so many digits that rounding up is the only rounding that matters.
@@ -76,3 +78,17 @@ def _tail(noise: DiscreteLaplace | RoundedLaplace, at_least: int) -> mpmath.mpf:
     if isinstance(noise, RoundedLaplace):
         return _exact.exp(-rate * (at_least - _exact.mpf(1) / 2)) / 2
     return _exact.exp(-rate * at_least) / (1 + _exact.exp(-rate))
+
+
+def _by_epsilon(given: EpsilonBudget) -> Rounds:
+    return (
+        laplace_threshold(given.max_keys_per_user, epsilon=given.epsilon, delta=given.delta, min_users=given.min_users),
+    )
+
+
+def _composed(given: ComposedBudget) -> Rounds:
+    noise = RoundedLaplace(drawable(1 / given.epsilon_of_key))
+    return (laplace_threshold_with(noise, given.max_keys_per_user, delta=given.delta, min_users=given.min_users),)
+
+
+RULE = Rule(_composed, by_epsilon=_by_epsilon, shape=Shape.LAPLACE)

@@ -19,6 +19,8 @@ from plume.errors import BoundError, BudgetError, RangeError
 from plume.noise.entropy import Entropy
 from plume.plan.expressions import Expression, Literal
 from plume.privacy.cost import EpsilonCost
+from plume.privacy.losses import Shape
+from plume.selection.rule import ComposedBudget, EpsilonBudget, Rounds, Rule
 
 LARGEST_TABLE = 2**20
 
@@ -264,3 +266,15 @@ def turning_points(*, epsilon: Fraction, delta: float) -> tuple[int, int]:
     growing = 1 + int(exact.log1p(exact.tanh(step / 2) * (1 / exact.mpf(delta) - 1)) / step)
     chance = delta * exact.expm1(growing * step) / exact.expm1(step)
     return growing, growing + int(exact.log1p(exact.expm1(step) / delta * (1 - chance)) / step)
+
+
+def _by_epsilon(given: EpsilonBudget) -> Rounds:
+    return (TruncatedGeometric(given.max_keys_per_user, given.epsilon, given.delta, given.min_users),)
+
+
+def _composed(given: ComposedBudget) -> Rounds:
+    limit = given.max_keys_per_user
+    return (TruncatedGeometric(limit, limit * given.epsilon_of_key, given.delta, given.min_users),)
+
+
+RULE = Rule(_composed, by_epsilon=_by_epsilon, shape=Shape.ANY)

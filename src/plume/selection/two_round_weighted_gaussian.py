@@ -4,10 +4,15 @@ The first round spends little and finds the keys that nobody can miss; in the se
 left to them. It keeps more keys than one round, for one more shuffle by key.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from plume.privacy.cost import GaussianCost
+from plume.selection.rule import DELTA_OF_THRESHOLDS, ComposedBudget, JointBudget, Rounds, Rule
 from plume.selection.weighted_gaussian import WeightedGaussian, weighted_gaussian_alone
+
+# What the rounds get of selection's share: docs/guarantees/two-round-weighted-gaussian.md.
+PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,25 @@ def weighted_gaussian_round(
     """Choose the threshold for noise of `sigma` units that a key of one user alone passes with a chance of at most delta."""
     alone = weighted_gaussian_alone(max_keys_per_user, sigma=sigma, delta=delta)
     return Round(max_keys_per_user, alone.noise, alone.threshold, min_users=min_users, number=number)
+
+
+def _composed(given: ComposedBudget | JointBudget) -> Rounds:
+    """Share noise and the delta of thresholds out among the rounds."""
+    return tuple(
+        weighted_gaussian_round(
+            number,
+            given.max_keys_per_user,
+            sigma=given.sigma_of(part),
+            delta=given.delta * float(part),
+            min_users=given.min_users,
+        )
+        for number, part in enumerate(PARTS_OF_ROUNDS, start=1)
+    )
+
+
+def _jointly(given: JointBudget) -> Rounds:
+    """Take the delta of thresholds off first: what a user can do in the second round depends on the first."""
+    return _composed(replace(given, delta=DELTA_OF_THRESHOLDS * given.delta))
+
+
+RULE = Rule(_composed, jointly=_jointly, delta_of_thresholds=DELTA_OF_THRESHOLDS)

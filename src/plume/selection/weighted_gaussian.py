@@ -17,6 +17,7 @@ from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.privacy.cost import GaussianCost, GaussianSelectionCost
 from plume.privacy.gaussian import Floats, Novel, smallest_threshold, threshold_alone
 from plume.privacy.scales import drawable
+from plume.selection.rule import one_gaussian_round
 
 # What one unit of weight is on the grid: 2**20 steps.
 UNIT = 2**20
@@ -140,3 +141,6 @@ def novel_keys(sigma: float, threshold: float, limit: int) -> Novel:
 def _weight(keys: Floats) -> Floats:
     weights: Floats = 1 / np.sqrt(keys)
     return weights
+
+
+RULE = one_gaussian_round(weighted_gaussian, weighted_gaussian_alone)

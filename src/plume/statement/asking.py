@@ -70,12 +70,10 @@ class Statement:
                 user=self.user,
                 keys=self.keys,
                 measures=self.measures,
-                max_keys_per_user=1 if self.one_group else self.settings.max_keys_per_user,
                 budget=self.settings.budget,
                 where=where,
                 public_keys=[1] if self.one_group else public_keys,
-                min_users=self.settings.min_users,
-                selection=self.settings.selection,
+                **self.settings.others | ({"max_keys_per_user": 1} if self.one_group else {}),
             )
 
 

@@ -8,27 +8,19 @@ from typing import Any
 from sqlglot import exp
 
 from plume.mechanisms.count import count
+from plume.mechanisms.forms import FORMS
 from plume.mechanisms.mean import mean
+from plume.mechanisms.measure import PER_GROUP, PER_ROW
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.open_bound import AUTO
 from plume.mechanisms.quantiles import quantiles
-from plume.mechanisms.sum import sum as sum_of
 from plume.mechanisms.users import users
-from plume.mechanisms.variance import stddev, variance
 from plume.plan.dialect import identifier
 from plume.plan.printing.duckdb import DUCKDB
+from plume.settings import AUTO
 from plume.statement.settings import is_auto, number
 from plume.statement.text import Text, Tree, start_of
 
-PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
-_TAKES = {
-    "COUNT": (PER_GROUP,),
-    "SUM": (PER_GROUP,),
-    "AVG": (PER_GROUP, PER_ROW),
-    "VAR_POP": (PER_ROW,),
-    "STDDEV_POP": (PER_ROW,),
-    "PERCENTILE_CONT": (PER_ROW,),
-}
+_FORMS = {form.sql.function: (form.make, form.sql.bounds) for form in FORMS.values() if form.sql is not None}
 _EXAMPLES = {PER_GROUP: f"{PER_GROUP} => (0, 60)", PER_ROW: f"{PER_ROW} => (0, 60)"}
 
 
@@ -65,8 +57,8 @@ class Columns:
 def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     """Make the measure that an aggregate asks for."""
     tree = aggregate.tree
-    if aggregate.function not in _TAKES:
-        raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_TAKES)} are.")
+    if aggregate.function not in _FORMS:
+        raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_FORMS)} are.")
     with text.placing(tree):
         return _make(text, aggregate, columns)
 
@@ -84,19 +76,11 @@ def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     if aggregate.function == "AVG" and which == PER_GROUP:
         mean_of_user = columns.mean_of_user(arguments[0])
         return mean(mean_of_user, low, high, name=name or f"{_called(arguments[0], mean_of_user)}_mean")
-    column = columns.value(arguments[0])
-    match aggregate.function:
-        case "SUM":
-            return sum_of(column, low, high, name=name)
-        case "AVG":
-            return mean(column, low, high, name=name)
-        case "VAR_POP":
-            return variance(column, low, high, name=name)
-        case "STDDEV_POP":
-            return stddev(column, low, high, name=name)
-        case _:
-            found = quantiles(column, [number(arguments[1])], low, high)
-            return replace(found, name=name, names=(name,)) if name else found
+    column, (make, _) = columns.value(arguments[0]), _FORMS[aggregate.function]
+    if aggregate.function != "PERCENTILE_CONT":
+        return make(column, low, high, name=name)
+    found = quantiles(column, [number(arguments[1])], low, high)
+    return replace(found, name=name, names=(name,)) if name else found
 
 
 def _called(tree: Tree, otherwise: str) -> str:
@@ -122,7 +106,7 @@ def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
 
 def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
     """Read the bounds of an aggregate; what is left open costs budget of its own, so only AUTO, and no silence, leaves it open."""
-    takes, tree = _TAKES[aggregate.function], aggregate.tree
+    (_, takes), tree = _FORMS[aggregate.function], aggregate.tree
     given = [part for part in tree.expressions if isinstance(part, exp.Kwarg)]
     if not given:
         example = (

@@ -1,42 +1,54 @@
 """OPTIONS (...) of the private SELECT: the same settings as those of a query, under BigQuery's names."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
-from plume.mechanisms.open_bound import AUTO
 from plume.privacy.budget import Budget
-from plume.query import STRATEGIES
+from plume.settings import AUTO, SETTINGS, Kind
 from plume.statement.reading import Option, Parsed
 from plume.statement.text import Text, Tree
 
 PUBLIC_GROUPS = "PUBLIC_GROUPS"
-_REQUIRED = {
-    "epsilon": "the most to spend, as in epsilon = 1",
-    "max_groups_contributed": "the limit on groups per user, as in max_groups_contributed = 8",
-    "privacy_unit_column": "the column that identifies the user, as in privacy_unit_column = user_id",
-}
-_KNOWN = (*_REQUIRED, "delta", "group_selection_strategy", "min_privacy_units_per_group")
+# Those that must be there come first, since people read the list from its start.
+_KNOWN = dict(
+    sorted(((one.sql, one) for one in SETTINGS if one.sql), key=lambda named: (not named[1].required, named[0]))
+)
+_SELECTION = "group_selection_strategy"
 
 
 @dataclass(frozen=True)
 class Settings:
     """What OPTIONS says."""
 
-    budget: Budget
-    max_keys_per_user: int | str
     unit: Tree
-    min_users: int
-    selection: str
+    budget: Budget
+    others: dict[str, Any]
+    """The other settings of a query that stand there, by their names in Python."""
     public_groups: bool
 
 
 def read_settings(parsed: Parsed) -> Settings:
     """Read OPTIONS, or refuse it at the option that is wrong."""
+    text, options = parsed.text, parsed.options
+    _refuse_wrong_names(parsed)
+    unit = options["privacy_unit_column"]
+    if not isinstance(unit.value, exp.Column):
+        raise text.refusal(unit.start, "privacy_unit_column must be the name of a column.")
+    public = _SELECTION in options and _word(options[_SELECTION].value) == PUBLIC_GROUPS
+    others = {
+        _KNOWN[name].name: _READ[_KNOWN[name].kind](text, name, option)
+        for name, option in options.items()
+        if _KNOWN[name].kind in _READ and not (public and name == _SELECTION)
+    }
+    return Settings(unit.value, _budget(text, options), others, public)
+
+
+def _refuse_wrong_names(parsed: Parsed) -> None:
     text, options = parsed.text, parsed.options
     for name, option in options.items():
         if name not in _KNOWN:
@@ -45,23 +57,9 @@ def read_settings(parsed: Parsed) -> Settings:
                 option.start,
                 f"there is no option {name}; {f'did you mean {near[0]}? ' if near else ''}There are: {', '.join(_KNOWN)}.",
             )
-    for name, meaning in _REQUIRED.items():
-        if name not in options:
-            raise text.refusal(parsed.clause, f"OPTIONS needs {name}: {meaning}.")
-    unit = options["privacy_unit_column"]
-    if not isinstance(unit.value, exp.Column):
-        raise text.refusal(unit.start, "privacy_unit_column must be the name of a column.")
-    strategy = _strategy(text, options)
-    return Settings(
-        budget=_budget(text, options),
-        max_keys_per_user=_limit(text, options),
-        unit=unit.value,
-        min_users=_whole(text, options, "min_privacy_units_per_group")
-        if "min_privacy_units_per_group" in options
-        else 1,
-        selection=AUTO if strategy == PUBLIC_GROUPS else strategy.lower(),
-        public_groups=strategy == PUBLIC_GROUPS,
-    )
+    for name, setting in _KNOWN.items():
+        if setting.required and name not in options:
+            raise text.refusal(parsed.clause, f"OPTIONS needs {name}: {setting.sql_help}.")
 
 
 def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
@@ -78,29 +76,35 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     return Budget(**numbers)
 
 
-def _limit(text: Text, options: Mapping[str, Option]) -> int | str:
-    name = "max_groups_contributed"
-    if is_auto(options[name].value):
+def _limit(text: Text, name: str, option: Option) -> int | str:
+    if is_auto(option.value):
         return AUTO
-    return _whole(text, options, name, or_else=", or AUTO to have one chosen within the budget")
+    return _whole(text, name, option, or_else=", or AUTO to have one chosen within the budget")
 
 
-def _whole(text: Text, options: Mapping[str, Option], name: str, *, or_else: str = "") -> int:
-    value = number(options[name].value)
+def _whole(text: Text, name: str, option: Option, *, or_else: str = "") -> int:
+    value = number(option.value)
     if not isinstance(value, int) or value < 1:
-        raise text.refusal(options[name].start, f"{name} must be a positive whole number{or_else}.")
+        raise text.refusal(option.start, f"{name} must be a positive whole number{or_else}.")
     return value
 
 
-def _strategy(text: Text, options: Mapping[str, Option]) -> str:
-    if "group_selection_strategy" not in options:
-        return AUTO
-    option, known = options["group_selection_strategy"], [PUBLIC_GROUPS, *(name.upper() for name in STRATEGIES)]
-    named = isinstance(option.value, exp.Column | exp.Literal)
-    name = option.value.name.upper() if named else ""
-    if name not in known:
-        raise text.refusal(option.start, f"group_selection_strategy must be one of {', '.join(known)}.")
-    return str(name)
+def _choice(text: Text, name: str, option: Option) -> str:
+    """Read one of the words of a setting; what is chosen by leaving it out has no word here."""
+    setting, word = _KNOWN[name], _word(option.value)
+    public = (PUBLIC_GROUPS,) if name == _SELECTION else ()
+    words = {choice.upper(): choice for choice in setting.choices if choice != setting.default}
+    if word not in words:
+        raise text.refusal(option.start, f"{name} must be one of {', '.join((*public, *words))}.")
+    return words[word]
+
+
+def _word(tree: Tree) -> str:
+    return str(tree.name.upper()) if isinstance(tree, exp.Column | exp.Literal) else ""
+
+
+# Of each kind of setting that a query takes as it stands; the unit, epsilon and delta are read for themselves.
+_READ: dict[Kind, Callable[[Text, str, Option], Any]] = {Kind.LIMIT: _limit, Kind.WHOLE: _whole, Kind.WORD: _choice}
 
 
 def is_auto(tree: Tree) -> bool:

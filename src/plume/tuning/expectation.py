@@ -17,8 +17,6 @@ import pyarrow as pa
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
 from plume.errors import BoundError, UsageError, printable, shown
-from plume.mechanisms.count import CountRecords
-from plume.mechanisms.users import CountUsers
 from plume.output.files import write_text
 from plume.output.text_table import show
 from plume.privacy.budget import Budget
@@ -201,7 +199,7 @@ def _prospect(asked: CalibratedQuery, users: Sequence[int], keys_of_user: int | 
 
 def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[ExpectedNoise]:
     parts = asked.parts_of(measure)
-    counts = isinstance(measure.mechanism, CountUsers | CountRecords)
+    counts = measure.mechanism.counts
     for part in parts:
         name = part.part.name if len(parts) > 1 else None
         width = float(part.half_width(LEVEL))

@@ -150,7 +150,7 @@ def test_with_public_keys_the_smaller_error_decides() -> None:
     [
         ({"selection": "best"}, "selection is 'best'; it must be one of auto, laplace_threshold"),
         ({"noise": "uniform"}, "noise is 'uniform'; it must be one of auto, laplace, gaussian"),
-        ({"composition": "loose"}, "composition is 'loose'; it must be 'tight' or 'basic'"),
+        ({"composition": "loose"}, "composition is 'loose'; it must be one of tight, basic"),
         ({"composition": "basic", "noise": "gaussian"}, "composition is 'basic', which adds epsilons up, and Gaussian"),
         (
             {"composition": "basic", "selection": "weighted_gaussian"},

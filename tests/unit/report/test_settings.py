@@ -1,5 +1,6 @@
 """A query as Python: who runs what is written asks the same query."""
 
+from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
@@ -37,6 +38,11 @@ NOT_MEASURES = {"run", "explain", "audit", "sql", "explain_sql", "expect", "tune
 def test_a_measure_is_written_as_the_shortest_call_that_makes_it(written: str) -> None:
     assert measure_call(MEASURES[written]) == written
     assert eval(written, {"plume": plume, "datetime": SimpleNamespace(date=date)}) == MEASURES[written]  # noqa: S307 - our own text
+
+
+def test_a_quantile_under_a_name_of_its_own_is_not_written_as_a_median() -> None:
+    found = replace(plume.quantiles("v", [0.9], 0, 60), name="late", names=("late",))
+    assert measure_call(found) == "plume.quantiles(column='v', quantiles=[0.9], low=0, high=60, name='late')"
 
 
 def test_every_measure_is_tried() -> None:

@@ -1,0 +1,60 @@
+"""What all measures share, and how each is asked for: in Python, as text on the command line, and in a statement.
+
+A measure's module ends with its `FORMS`; `mechanisms/forms.py` lists the modules, and everything that reads or writes measures reads
+that list. So a new measure is one module here and one page in docs/guarantees/.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.rows import condition
+from plume.plan.expressions import Expression
+
+PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
+"""What statements call bounds on what a user has in a group, and on single values."""
+
+
+class Measure:
+    """What all measures share. Each is a frozen dataclass, whose fields are what was asked for."""
+
+    word: ClassVar[str]
+    """What ledgers call it, for ever; it is also the function that makes it, where `call` names no other."""
+    counts: ClassVar[bool] = False
+    """Whether it is a number of users or records, so that an error can be told relative to it."""
+    where: str | None
+
+    @property
+    def condition(self) -> Expression | None:
+        """Which records count."""
+        return condition(self.where)
+
+    def call(self) -> tuple[str, dict[str, Any]]:
+        """Name the function of `plume` that makes this measure, and all its arguments."""
+        described: Any = self
+        return self.word, {field.name: getattr(self, field.name) for field in fields(described)}
+
+
+@dataclass(frozen=True)
+class SqlForm:
+    """The aggregate of a private SELECT that asks for a measure."""
+
+    function: str
+    bounds: tuple[str, ...]
+    """Which bounds it takes, one of them at a time."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a measure is asked for."""
+
+    make: Callable[..., Mechanism]
+    """The function in `plume`; the command line uses the same name and the same arguments."""
+    example: str
+    sql: SqlForm | None = None
+
+    @property
+    def word(self) -> str:
+        """What it is called."""
+        return self.make.__name__

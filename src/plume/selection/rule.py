@@ -1,0 +1,106 @@
+"""How a strategy is scaled for a budget: what each module of a strategy offers beside the strategy itself, under the name `RULE`.
+
+Calibration asks the rule and never the strategy's name, so that a new strategy is one module here and its name in `plume.settings`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import import_module
+from typing import cast
+
+from plume.errors import PlumeBug
+from plume.privacy.losses import Shape
+from plume.selection.strategy import SelectionStrategy
+from plume.settings import STRATEGIES
+
+# Where noise and thresholds are not scaled together: docs/guarantees/tight-composition.md, docs/guarantees/two-round-weighted-gaussian.md.
+DELTA_OF_THRESHOLDS = 0.4
+"""Which part of delta thresholds get."""
+
+Rounds = tuple[SelectionStrategy, ...]
+SigmaOf = Callable[[Fraction], float]
+"""The standard deviation of Gaussian noise, for a user with one key, that costs a part of selection's share."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What every strategy is scaled for, beside what it may spend."""
+
+    max_keys_per_user: int
+    min_users: int
+
+
+@dataclass(frozen=True)
+class EpsilonBudget(Bounded):
+    """An epsilon and a delta of selection's own, for all keys of a user together; epsilons of measures are added to it."""
+
+    epsilon: Fraction
+    delta: float
+
+
+@dataclass(frozen=True)
+class JointBudget(Bounded):
+    """A budget that selection has together with Gaussian measures."""
+
+    sigma_of: SigmaOf
+    others: float
+    """The mu of everything but selection."""
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class ComposedBudget(Bounded):
+    """Noise of a size that dp-accounting composed with that of measures, and what thresholds may spend of delta."""
+
+    sigma_of: SigmaOf
+    epsilon_of_key: Fraction
+    delta: float
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How the noise and the thresholds of a strategy are found, round by round, in each way of composing that it knows."""
+
+    composed: Callable[[ComposedBudget], Rounds]
+    by_epsilon: Callable[[EpsilonBudget], Rounds] | None = None
+    """Only of strategies without Gaussian noise."""
+    jointly: Callable[[JointBudget], Rounds] | None = None
+    """Only of strategies with Gaussian noise."""
+    shape: Shape | None = None
+    """What is known of the loss of one key; Gaussian noise has none but its own."""
+    delta_of_thresholds: float = 0.0
+    """Which part of delta the thresholds take before Gaussian noise is scaled; none, if both are scaled together."""
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether its noise is Gaussian."""
+        return self.jointly is not None
+
+
+def rule_of(strategy: str) -> Rule:
+    """Find the rule of a strategy by its name."""
+    if strategy not in STRATEGIES:
+        raise PlumeBug(f"no strategy is called {strategy!r}")
+    return cast("Rule", import_module(f"plume.selection.{strategy}").RULE)
+
+
+def one_gaussian_round(jointly: Callable[..., SelectionStrategy], alone: Callable[..., SelectionStrategy]) -> Rule:
+    """Make the rule of a strategy with Gaussian noise and one round, from what scales it with measures and without them."""
+    whole = Fraction(1)
+    return Rule(
+        composed=lambda given: (
+            alone(given.max_keys_per_user, sigma=given.sigma_of(whole), delta=given.delta, min_users=given.min_users),
+        ),
+        jointly=lambda given: (
+            jointly(
+                given.max_keys_per_user,
+                sigma=given.sigma_of(whole),
+                others=given.others,
+                epsilon=given.epsilon,
+                delta=given.delta,
+                min_users=given.min_users,
+            ),
+        ),
+    )

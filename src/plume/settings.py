@@ -1,0 +1,165 @@
+"""The settings of a query in one table: what each is called, what it may be, what it is by default, and what it means.
+
+Checks, the command line, query files, records, reports, the ledger and OPTIONS of statements read this table. A new setting is one row
+here and one field of `Query`. The table imports nothing that takes time, since `plume --help` reads it.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from plume.limit import MEANING
+
+AUTO = "auto"
+"""What stands where a number or a name is left open."""
+STRATEGIES = (
+    "laplace_threshold",
+    "truncated_geometric",
+    "gaussian_threshold",
+    "weighted_gaussian",
+    "two_round_weighted_gaussian",
+)
+"""The ways to select keys; each is a module of its name in `plume.selection`."""
+NOISES = ("laplace", "gaussian")
+# How costs of parts come together: by whatever states the whole most tightly, or by adding epsilons up as the paper does.
+TIGHT, BASIC = "tight", "basic"
+
+
+class Kind(Enum):
+    """What a setting may be; its value says so in words."""
+
+    NAME = "text"
+    NAMES = "text or a list of texts"
+    CONDITION = "a condition"
+    KEYS = "a table of keys"
+    WHOLE = "a whole number"
+    LIMIT = f'a whole number or "{AUTO}"'
+    NUMBER = "a number"
+    WORD = "one of the choices"
+    WEIGHTS = "a table of numbers"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One row: a setting of a query, or of its budget."""
+
+    name: str
+    """What it is called in Python, in query files, in records and by the ledger."""
+    kind: Kind
+    help: str
+    """What it means, for the command line."""
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    """The words it may be, if it is a word."""
+    option: str | None = None
+    """What it is called on the command line, if not as in Python; several values are given one by one there."""
+    metavar: str | None = None
+    sql: str | None = None
+    """What it is called among the OPTIONS of a statement, if it is one of them."""
+    sql_help: str = ""
+    """What it means there, with an example."""
+
+    @property
+    def flag(self) -> str:
+        """The option of the command line."""
+        return f"--{self.option or self.name.replace('_', '-')}"
+
+
+SETTINGS = (
+    Setting(
+        "user",
+        Kind.NAME,
+        "Column that identifies the user (the privacy unit).",
+        required=True,
+        metavar="COLUMN",
+        sql="privacy_unit_column",
+        sql_help="the column that identifies the user, as in privacy_unit_column = user_id",
+    ),
+    Setting("keys", Kind.NAMES, "Column to group by; repeatable.", required=True, option="key", metavar="COLUMN"),
+    Setting(
+        "measures",
+        Kind.NAMES,
+        "What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
+        required=True,
+        option="measure",
+        metavar="MEASURE",
+    ),
+    Setting(
+        "max_keys_per_user",
+        Kind.LIMIT,
+        f"{MEANING} '{AUTO}' chooses it within the budget.",
+        required=True,
+        metavar="NUMBER",
+        sql="max_groups_contributed",
+        sql_help="the limit on groups per user, as in max_groups_contributed = 8",
+    ),
+    Setting(
+        "epsilon",
+        Kind.NUMBER,
+        "The most to spend, such as 1.1.",
+        required=True,
+        sql="epsilon",
+        sql_help="the most to spend, as in epsilon = 1",
+    ),
+    Setting("delta", Kind.NUMBER, "Above 0 unless keys are public, such as 1e-5.", default=0.0, sql="delta"),
+    Setting(
+        "where",
+        Kind.CONDITION,
+        "Which rows count at all: \"seconds > 3 AND country = 'DE'\".",
+        metavar="CONDITION",
+    ),
+    Setting(
+        "public_keys",
+        Kind.KEYS,
+        "A table of keys known without the data: all of them are released and no others.",
+        metavar="FILE",
+    ),
+    Setting(
+        "min_users",
+        Kind.WHOLE,
+        "Never release a key with fewer users.",
+        default=1,
+        sql="min_privacy_units_per_group",
+    ),
+    Setting(
+        "selection",
+        Kind.WORD,
+        "How keys are selected.",
+        default=AUTO,
+        choices=(AUTO, *STRATEGIES),
+        sql="group_selection_strategy",
+    ),
+    Setting(
+        "noise",
+        Kind.WORD,
+        "Kind of noise; auto takes the one with the smaller error.",
+        default=AUTO,
+        choices=(AUTO, *NOISES),
+    ),
+    Setting(
+        "composition",
+        Kind.WORD,
+        "How costs are composed; basic only adds epsilons up, as the paper does.",
+        default=TIGHT,
+        choices=(TIGHT, BASIC),
+    ),
+    Setting(
+        "shares",
+        Kind.WEIGHTS,
+        "Weight of 'selection' or of a measure when the budget is divided; repeatable.",
+        default=(),
+        option="share",
+        metavar="PART WEIGHT",
+    ),
+)
+REQUIRED = tuple(setting.name for setting in SETTINGS if setting.required)
+"""What no query can do without."""
+
+
+def values_of(query: Any) -> dict[str, Any]:
+    """Give the settings of a query by their names, as it holds them; epsilon and delta are those of its budget."""
+    return {
+        setting.name: getattr(query if hasattr(query, setting.name) else query.budget, setting.name)
+        for setting in SETTINGS
+    }
