@@ -141,7 +141,7 @@ def _literal(tree: Any) -> Literal:
         case exp.Neg(this=exp.Literal(is_string=False)):
             return Literal(_number(tree, "-" + str(tree.this.this)))
         case exp.Cast(this=exp.Literal(is_string=True)):
-            return Literal(_moment(tree))
+            return Literal(_timestamp(tree))
         case _:
             raise _refusal(tree)
 
@@ -158,15 +158,15 @@ def _number(tree: Any, text: str) -> int | float:
     return float(text)
 
 
-def _moment(tree: Any) -> date:
+def _timestamp(tree: Any) -> date:
     """Read DATE '...' and TIMESTAMP '...' here, so that a wrong one is refused before any row is seen."""
     reader = _MOMENTS.get(tree.to.this)
-    moment: date | None = None
+    timestamp: date | None = None
     with suppress(ValueError):
-        moment = reader.fromisoformat(tree.this.this) if reader else None
-    if moment is None or getattr(moment, "tzinfo", None):
+        timestamp = reader.fromisoformat(tree.this.this) if reader else None
+    if timestamp is None or getattr(timestamp, "tzinfo", None):
         raise _refusal(tree)
-    return moment
+    return timestamp
 
 
 def _depth(condition: Expression) -> int:

@@ -55,7 +55,7 @@ class Explanation:
         return self.planned.query
 
     @property
-    def asked(self) -> CalibratedQuery:
+    def calibrated(self) -> CalibratedQuery:
         """The query with its noise, and with numbers where it leaves them open: those that were chosen, and examples before."""
         return self.planned.calibrated
 
@@ -87,7 +87,7 @@ class Explanation:
     @property
     def noise(self) -> tuple[MeasureNoise, ...]:
         """The noise on each measure, part by part."""
-        return tuple(noise for measure in self.asked.measures for noise in _noise_of(self.asked, measure))
+        return tuple(noise for measure in self.calibrated.measures for noise in _noise_of(self.calibrated, measure))
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -102,7 +102,7 @@ class Explanation:
     @property
     def selection(self) -> tuple[dict[str, str | float | int], ...]:
         """How keys are selected, round by round; no round if they are public."""
-        return tuple(strategy.facts() for strategy in self.asked.rounds)
+        return tuple(strategy.facts() for strategy in self.calibrated.rounds)
 
     def sql(self, dialect: str = "duckdb") -> str:
         """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""
@@ -212,13 +212,13 @@ def guarantee(explanation: Explanation) -> str:
 
 def limit(explanation: Explanation) -> str:
     """Say how many keys of each user count."""
-    asked, open_limit = explanation.asked, LIMIT in _still_open(explanation)
+    calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)
     # Gaussian noise alone does not tell: runtime_optimized cuts users before it knows the selected keys.
     clips = any(isinstance(step, Clip) for step in steps(explanation.plan))
-    clipped_from = "four times as many" if open_limit else asked.keys_before_clipping
+    clipped_from = "four times as many" if open_limit else calibrated.keys_before_clipping
     return describe_limit(
-        LIMIT if open_limit else asked.max_keys_per_user,
-        asked.query.user,
+        LIMIT if open_limit else calibrated.max_keys_per_user,
+        calibrated.query.user,
         clipped_from=clipped_from if clips else None,
     )
 
@@ -226,16 +226,16 @@ def limit(explanation: Explanation) -> str:
 def _bounds(explanation: Explanation) -> Iterator[str]:
     """Say what each user is held to, and how that was chosen."""
     query, chosen, still_open = explanation.query, explanation.chosen, _still_open(explanation)
-    user, rounds = query.user, explanation.asked.rounds
+    user, rounds = query.user, explanation.calibrated.rounds
     yield limit(explanation)
     if LIMIT in still_open:
-        selecting = f"; it is {explanation.asked.max_keys_per_user} when keys are selected" if rounds else ""
+        selecting = f"; it is {explanation.calibrated.max_keys_per_user} when keys are selected" if rounds else ""
         yield (
             f"{LIMIT} is chosen once keys are selected, from {CANDIDATES[0]} to {CANDIDATES[-1]}, "
             f"by a noised histogram of keys per {user}{selecting}"
         )
     elif LIMIT in chosen:
-        yield f"{LIMIT} is {explanation.asked.max_keys_per_user}, as was chosen by a noised histogram"
+        yield f"{LIMIT} is {explanation.calibrated.max_keys_per_user}, as was chosen by a noised histogram"
     for what, (_, bound) in open_bounds(query.measures).items():
         if what in still_open:
             yield (

@@ -43,7 +43,7 @@ def _python_value(scalar: pa.Scalar) -> Any:
         return None
     kind = scalar.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return _moment(scalar)
+        return _timestamp(scalar)
     if pa.types.is_struct(kind):
         return {field.name: _python_value(scalar[field.name]) for field in kind}
     if pa.types.is_map(kind):
@@ -53,7 +53,7 @@ def _python_value(scalar: pa.Scalar) -> Any:
     return scalar.as_py()
 
 
-def _moment(scalar: pa.Scalar) -> Any:
+def _timestamp(scalar: pa.Scalar) -> Any:
     try:
         return scalar.as_py()
     except TOO_FAR:
@@ -61,9 +61,9 @@ def _moment(scalar: pa.Scalar) -> Any:
         return _text(np.datetime64(scalar.value, unit)) + ("+00:00" if getattr(scalar.type, "tz", None) else "")
 
 
-def _text(moment: np.datetime64) -> str:
+def _text(timestamp: np.datetime64) -> str:
     """Write a timestamp as Python writes the near ones, with a year of at least four digits."""
-    day, _, time = str(moment).partition("T")
+    day, _, time = str(timestamp).partition("T")
     sign, digits = ("-", day[1:]) if day.startswith("-") else ("", day)
     year, _, rest = digits.partition("-")
     return f"{sign}{year:0>4}-{rest}{f' {time}' if time else ''}"

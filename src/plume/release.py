@@ -71,9 +71,9 @@ class Release:
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
-        asked = {"statement": self.statement} if self.statement is not None else {}
+        stated = {"statement": self.statement} if self.statement is not None else {}
         made = {"plume": __version__, "private": self.private, "rows": len(self)}
-        return made | charged | asked | self.explanation.facts()
+        return made | charged | stated | self.explanation.facts()
 
     def intervals(self, level: float) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.
@@ -95,9 +95,9 @@ class Release:
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
         """The released columns that are one part with its noise, and that part."""
-        asked = self.explanation.asked
-        for measure in asked.measures:
-            parts = {part.part.name: part for part in asked.parts_of(measure)}
+        calibrated = self.explanation.calibrated
+        for measure in calibrated.measures:
+            parts = {part.part.name: part for part in calibrated.parts_of(measure)}
             yield from ((name, parts[part]) for name, part in measure.mechanism.columns.items() if part is not None)
 
     def top(self, n: int, *, by: str) -> "Release":
@@ -107,7 +107,7 @@ class Release:
         first are more often the ones that noise made larger.
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise UsageError(f"n is {shown(n)}; it must be a whole number from 1 on: how many rows to keep.")
+            raise UsageError(f"n is {shown(n)}; it must be a positive whole number: how many rows to keep.")
         if by not in self.rows.column_names:
             raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
         return replace(self, rows=self._sorted(by).slice(0, min(n, len(self))))
@@ -206,12 +206,12 @@ def summarize(release: Release) -> list[str]:
 
 
 def refuse_intervals(level: float, columns: Sequence[str]) -> None:
-    """Refuse a level that is no probability, and columns whose names intervals would take."""
+    """Refuse a level that is not a probability, and columns whose names intervals would take."""
     _refuse_bad_level(level)
     names = set(columns)
     for name in columns:
         if {f"{name}_low", f"{name}_high"} & names:
-            raise UsageError(f"there is a column {name}_low or {name}_high already; name the measure otherwise.")
+            raise UsageError(f"there is a column {name}_low or {name}_high already; give the measure a different name.")
 
 
 def _refuse_bad_level(level: float) -> None:

@@ -19,7 +19,7 @@ plume.Query(user="u", keys=["a", "b"], measures=(plume.count("auto"), plume.sum(
     selection="gaussian_threshold", noise="gaussian", composition="tight", shares={"selection": 2, "count": 1.5})
 release = plume.run(plume.Query.paper(user="u", keys="a", measures=plume.median("x", 0, 1), max_keys_per_user=3,
     budget=plume.Budget(epsilon=1, delta=1e-6)), "rows.parquet")
-keys: tuple[str, ...] = release.explanation.asked.query.keys
+keys: tuple[str, ...] = release.explanation.calibrated.query.keys
 """
 WRONG = FIRST.replace('keys="recipe"', "keys=3")
 

@@ -7,17 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 import plume
-from docs.words import NAMES, PAGES, ROOT, SOURCE, SOURCES, TEMPLATES, poor_names, slips
+from docs.words import NAMES, PAGES, ROOT, SOURCES, TEMPLATES, poor_names, slips
 from plume.cli.main import main
 from plume.limit import MEANING
 
-# Files, and folders of them, whose texts and names are still to be gone through. These lists only get shorter.
-TEXTS_TO_DO = ("pipelines", "choosing", "plan", "release.py", "engines/duckdb", "engines/spark")
-NAMES_TO_DO = (
-    *("pipelines", "auditing", "tuning", "release.py", "explanation.py"),
-    *("condition.py", "far_dates.py", "cli/running.py", "engines/java.py"),
-    *("ledger/entry.py", "ledger/request.py", "report/settings.py", "statement/answering.py"),
-)
 EXPLAINING_THE_LIMIT = ("api.md", "cli.md", "sql.md", "glossary.md", "guarantees/bounding.md")
 
 
@@ -53,38 +46,18 @@ def test_the_words_about_the_limit_are_true() -> None:
     assert "up to 40 keys, clipped together to the norm of 10 keys" in str(plume.explain(query))
 
 
-def within(path: Path) -> str:
-    return path.relative_to(SOURCE).as_posix()
-
-
 def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-READ = [
-    path for path in (*SOURCES, *TEMPLATES, *PAGES) if path.suffix != ".py" or not within(path).startswith(TEXTS_TO_DO)
-]
-NAMED = [path for path in SOURCES if not within(path).startswith(NAMES_TO_DO)]
-
-
-@pytest.mark.parametrize("path", READ, ids=name)
+@pytest.mark.parametrize("path", [*SOURCES, *TEMPLATES, *PAGES], ids=name)
 def test_texts_use_the_words_that_were_decided(path: Path) -> None:
     assert list(map(str, slips(path))) == []
 
 
-@pytest.mark.parametrize("path", NAMED, ids=name)
+@pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_names_say_what_a_thing_is(path: Path) -> None:
     assert {found: NAMES[found] for found in poor_names(path)} == {}
-
-
-def test_what_is_done_is_no_longer_listed_as_to_do() -> None:
-    done = [to_do for to_do in TEXTS_TO_DO if (those := listed(to_do)) and not any(map(slips, those))]
-    named = [to_do for to_do in NAMES_TO_DO if (those := listed(to_do)) and not any(map(poor_names, those))]
-    assert (done, named) == ([], [])
-
-
-def listed(to_do: str) -> list[Path]:
-    return [path for path in SOURCES if within(path).startswith(to_do)]
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_notebooks_show_strangers_words_as_words(browser: Browser, scheme: str) 
     page = browser.new_page(color_scheme=scheme)
     said: list[str] = []
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-    query = release.explanation.asked.query
+    query = release.explanation.calibrated.query
     page.set_content("".join(shown._repr_html_() for shown in (query, release, release.explanation)))
     assert page.locator("table.rows td:first-child").all_text_contents() == list(KEYS[:10])
     assert (said, page.locator("script").count()) == ([], 0)

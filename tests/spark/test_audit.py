@@ -27,4 +27,5 @@ def test_the_real_build_is_green_on_spark(classic: Any, shape: str) -> None:
 def test_a_planted_bug_is_caught_on_spark(classic: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked(monkeypatch)
     PLANTED[name].plant(monkeypatch)
-    assert first_red(PLANTED[name].query, MANY, Spark(classic)) is not None
+    # Few trials show most bugs, in a fifth of the time.
+    assert any(first_red(PLANTED[name].query, trials, Spark(classic)) is not None for trials in (FEW, MANY))

@@ -93,11 +93,11 @@ def findings(trial: Trial, trials: int) -> Iterator[Finding]:
     if trial.query.choices:
         yield from choice(trial, trials)
         trial = with_fixed_numbers(trial)
-    asked = replace(trial, query=_pinned(trial))
-    yield from invariants(asked)
-    yield from noise(asked, trials)
-    yield from secret_order(asked)
-    for name, regime in {"as asked": asked, "loud": replace(asked, query=_loud(asked.query))}.items():
+    pinned = replace(trial, query=_pinned(trial))
+    yield from invariants(pinned)
+    yield from noise(pinned, trials)
+    yield from secret_order(pinned)
+    for name, regime in {"as asked": pinned, "loud": replace(pinned, query=_loud(pinned.query))}.items():
         tests = [*measures(regime, trials)]
         if trial.query.public_keys is None:
             tests += [*novel_keys(regime, trials), *shared_keys(regime, 4 * trials)]
@@ -108,7 +108,7 @@ def findings(trial: Trial, trials: int) -> Iterator[Finding]:
 
 def _pinned(trial: Trial) -> Query:
     """Ask for the noise that the query gets, since the same query about known keys might get another; and for not too many keys."""
-    kinds = {_noise_behind(part.cost) for part in trial.explain().asked.parts}
+    kinds = {_noise_behind(part.cost) for part in trial.explain().calibrated.parts}
     chosen = kinds.pop() if len(kinds) == 1 else trial.query.noise
     keys = min(trial.query.selection_limit, _MOST_KEYS)
     return replace(trial.query, noise=chosen, max_keys_per_user=keys)

@@ -36,16 +36,16 @@ class Claim:
         return self.part.noise.tail(reached + (1 if sign < 0 and fine > 1 else 0))
 
 
-def claims(said: Explanation) -> tuple[Claim, ...]:
+def claims(explanation: Explanation) -> tuple[Claim, ...]:
     """List the columns that are one part each; of others, such as a mean, nothing simple can be said."""
-    asked, listed = said.asked, list[Claim]()
-    names = [column for measure in asked.measures for column in measure.mechanism.columns]
-    for measure in asked.measures:
+    calibrated, listed = explanation.calibrated, list[Claim]()
+    names = [column for measure in calibrated.measures for column in measure.mechanism.columns]
+    for measure in calibrated.measures:
         parts = {part.name: measure.covered(part) for part in measure.mechanism.parts()}
         for column, part in measure.mechanism.columns.items():
             listed += [
                 Claim(column, names.index(column), one)
-                for one in asked.parts
+                for one in calibrated.parts
                 if part is not None and one.columns == parts[part]
             ]
     return tuple(listed)

@@ -104,18 +104,20 @@ def claims_hold(trial: Trial) -> Finding:
 
 def _changes(trial: Trial, before: Answered, rows: list[Row], cells: list[list[str]], what: str) -> Finding:
     """One user more changes no more than noise pays for; each such user in a cell."""
-    after, said = trial.exact(rows), trial.explain()
-    worst = max(_excess(said, before, after, keys) for keys in cells) if before.keys == after.keys else math.inf
+    after, explanation = trial.exact(rows), trial.explain()
+    worst = max(_excess(explanation, before, after, keys) for keys in cells) if before.keys == after.keys else math.inf
     test = f"one user changes no more than noise pays for, keys {what}"
     return Finding(LAYER, test, worst <= _SLACK, len(cells))
 
 
 def _weights_change(chosen: Trial, base: list[Row], rows: list[Row], cells: list[list[str]]) -> Finding:
     """One user more changes the weights by which keys are selected by no more than selection pays for."""
-    said = chosen.explain()
-    step = next(one.name for one in steps(said.plan) if isinstance(one, Noise) and isinstance(one.noiser, SelectKeys))
-    before, after = (_weights(chosen.given(step, listed), said) for listed in (base, rows))
-    norm, most = _paid_by_choosing(said.asked.rounds[0])
+    explanation = chosen.explain()
+    step = next(
+        one.name for one in steps(explanation.plan) if isinstance(one, Noise) and isinstance(one.noiser, SelectKeys)
+    )
+    before, after = (_weights(chosen.given(step, listed), explanation) for listed in (base, rows))
+    norm, most = _paid_by_choosing(explanation.calibrated.rounds[0])
     worst = max(norm(*(abs(after[key] - before[key]) for key in keys)) for keys in cells) / most
     return Finding(
         LAYER, "one user changes the weights of keys by no more than choosing pays for", worst <= _SLACK, len(cells)
@@ -129,14 +131,14 @@ def _paid_by_choosing(strategy: SelectionStrategy) -> tuple[Callable[..., float]
     return _added_up, strategy.max_keys_per_user
 
 
-def _weights(given: pa.Table, said: Explanation) -> dict[str, int]:
-    return dict(zip(given[said.asked.keys[0]].to_pylist(), given[WEIGHT].to_pylist(), strict=True))
+def _weights(given: pa.Table, explanation: Explanation) -> dict[str, int]:
+    return dict(zip(given[explanation.calibrated.keys[0]].to_pylist(), given[WEIGHT].to_pylist(), strict=True))
 
 
-def _excess(said: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
+def _excess(explanation: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
     """By how much the change exceeds what each part's noise pays for: added up for Laplace noise, in Euclidean norm for Gaussian."""
     changes: dict[CalibratedPart, list[float]] = {}
-    for claim in claims(said):
+    for claim in claims(explanation):
         # Whole numbers are rounded to after the noise, which may have changed them by a half.
         rounding = 0.5 if claim.part.rounded else 0.0
         for key in keys:

@@ -25,13 +25,13 @@ _EMPTY: list[Row] = []
 def noise(trial: Trial, draws: int) -> list[Finding]:
     """Check the noise of each column that is one part: its law, its steps, and that no two draws depend on each other."""
     known = replace(trial, query=with_public(trial.query, [f"k{number:07}" for number in range(draws)]))
-    said = known.explain()
+    explanation = known.explain()
     first, second = known.release(_EMPTY), known.release(_EMPTY)
-    small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in said.asked.parts)
+    small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in explanation.calibrated.parts)
     found = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
-    for claim in claims(said):
+    for claim in claims(explanation):
         found += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
-    return [*found, *_of_columns_together(said, first)]
+    return [*found, *_of_columns_together(explanation, first)]
 
 
 def _drawn(claim: Claim, answered: Answered, exact: float = 0.0) -> Floats:
@@ -60,26 +60,28 @@ def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
     ]
 
 
-def _of_columns_together(said: Explanation, answered: Answered) -> Iterator[Finding]:
+def _of_columns_together(explanation: Explanation, answered: Answered) -> Iterator[Finding]:
     """No two columns share their draws, but where they are the same part, noised once for both."""
     drawn = [
         (_drawn(one, answered), _drawn(other, answered))
-        for one, other in combinations(claims(said), 2)
-        if one.part != other.part or _in_one_measure(said, one, other)
+        for one, other in combinations(claims(explanation), 2)
+        if one.part != other.part or _in_one_measure(explanation, one, other)
     ]
     if drawn:
         pairs = [pair for columns in drawn for pair in of_different_columns(*columns)]
         yield Finding("D", "the noise of different columns is independent", apart(pairs), len(answered.keys))
 
 
-def _in_one_measure(said: Explanation, one: Claim, other: Claim) -> bool:
-    return any({one.column, other.column} <= set(measure.mechanism.columns) for measure in said.asked.measures)
+def _in_one_measure(explanation: Explanation, one: Claim, other: Claim) -> bool:
+    return any(
+        {one.column, other.column} <= set(measure.mechanism.columns) for measure in explanation.calibrated.measures
+    )
 
 
 def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
     """Check the noise on keys that were chosen by chance: it has its law if it shares no draw with what chose them."""
-    said = trial.explain()
-    even = max(float(facts.get("threshold", facts.get("users_for_even_chance", 0))) for facts in said.selection)
+    explanation = trial.explain()
+    even = max(float(facts.get("threshold", facts.get("users_for_even_chance", 0))) for facts in explanation.selection)
     # Where the fewest users are demanded, the largest weights may not count.
     users = max(1, round(even)) + trial.query.min_users - 1
     names = [f"k{number:07}" for number in range(max(1000, draws // users))]
@@ -93,7 +95,7 @@ def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
             follows(_drawn(claim, answered, exact[claim.position]), claim.deviation, claim.tail),
             len(answered.keys),
         )
-        for claim in claims(said)
+        for claim in claims(explanation)
     ]
 
 

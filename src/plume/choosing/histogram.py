@@ -19,7 +19,7 @@ _CHANCE_OF_NOISE = 0.02
 
 
 def list_buckets(number: int) -> pa.Table:
-    """List the buckets that a histogram has, whatever the data are."""
+    """List the buckets that a histogram has, whatever the data."""
     return pa.table({BUCKET: pa.array(range(number), pa.int64())})
 
 

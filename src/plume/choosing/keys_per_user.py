@@ -52,7 +52,7 @@ class NoiseKeysPerUser:
 
     @property
     def buckets(self) -> int:
-        """How many buckets the histogram has, whatever the data are."""
+        """How many buckets the histogram has, whatever the data."""
         return len(CANDIDATES)
 
     @property
@@ -71,7 +71,7 @@ class NoiseKeysPerUser:
 
 @dataclass(frozen=True)
 class KeysPerUser:
-    """What is known after the noise: how many users have about so many selected keys, and how full their contributions are."""
+    """What is known after the noise: how many users have about that number of selected keys, and how full their contributions are."""
 
     keys: Floats
     users: Floats

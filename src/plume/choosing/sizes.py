@@ -30,7 +30,7 @@ _SURELY = 3
 class NoiseSizes:
     """Buckets of the histogram come in, all of them always, and go out with noise.
 
-    Guarantee: one user is in `max_keys_per_user` of its buckets, or so many times in one. Counted so, they change it by at most that number
+    Guarantee: one user is in `max_keys_per_user` of its buckets, or that many times in one. So they change it by at most that number
     in Euclidean norm, for which it is Gaussian differentially private. docs/guarantees/auto-bounds.md.
     """
 
@@ -48,7 +48,7 @@ class NoiseSizes:
 
     @property
     def buckets(self) -> int:
-        """How many buckets the histogram has, whatever the data are."""
+        """How many buckets the histogram has, whatever the data."""
         return len(self.bound.candidates)
 
     @property

@@ -54,13 +54,13 @@ def run_statement(options: Mapping[str, Any]) -> None:
         for (which, name, _), file in zip(given, files, strict=True):
             tables[which][name] = file
         declared = declare(tables["tables"], options["units"])
-        asked = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
-        _check_targets(options, [*asked.files, *(file for *_, file in given)])
-        _check_shape(options, asked.statement.ordering.columns)
+        stated = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
+        _check_targets(options, [*stated.files, *(file for *_, file in given)])
+        _check_shape(options, stated.statement.ordering.columns)
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,
-            lambda on_step: answer(asked, engine=engine, pipeline=options["pipeline"], on_step=on_step, **charged),
+            lambda on_step: answer(stated, engine=engine, pipeline=options["pipeline"], on_step=on_step, **charged),
         )
 
 

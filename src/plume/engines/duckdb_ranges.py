@@ -1,6 +1,6 @@
 """Values that a column of DuckDB can hold although its type has none such: they become NULL where tables are let in.
 
-Arrow, Parquet and database files hold any 64 bits as a moment, and any 128 as a decimal. DuckDB takes them over, and fails where it
+Arrow, Parquet and database files hold any 64 bits as a timestamp, and any 128 as a decimal. DuckDB takes them over, and fails where it
 compares, casts or prints them; some of these failures no TRY catches. So they are sorted out by comparisons within their own type,
 which never fail.
 """

@@ -62,7 +62,7 @@ class DuckDBSession:
     def relate(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL.
 
-        What fails without a row, such as a constant that is no condition, fails here, where it is planned.
+        What fails without a row, such as a constant that is not a condition, fails here, where it is planned.
         """
         self.define(name, select)
         self._execute(name, f"EXPLAIN SELECT * FROM {identifier(name, DUCKDB)}")

@@ -53,7 +53,7 @@ def column_type(found: Any) -> ColumnType:
 
 
 def is_handed_over(found: Any) -> bool:
-    """Tell whether Arrow carries values of a type from one database to another as they are."""
+    """Return whether Arrow carries values of a type from one database to another as they are."""
     return _HANDED_OVER.issuperset(_inside(found))
 
 

@@ -42,10 +42,10 @@ def find_java(environment: Mapping[str, str] = os.environ) -> str:
 def _version(java: Path) -> int:
     """Ask a Java how old it is; one that cannot say is too old."""
     with suppress(OSError, subprocess.SubprocessError):
-        asked = subprocess.run(  # noqa: S603 - the caller's own Java
+        answered = subprocess.run(  # noqa: S603 - the caller's own Java
             [java, "-version"], capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=True
         )
-        found = re.search(r'version "(\d+)', asked.stderr)
+        found = re.search(r'version "(\d+)', answered.stderr)
         return int(found.group(1)) if found else 0
     return 0
 

@@ -49,7 +49,7 @@ def let_in(run: SparkInput, name: str, table: Table) -> None:
 
 
 def _is_table_name(text: str) -> bool:
-    """Tell the name of a table from a path, which has a slash or an ending."""
+    """Return whether a text is the name of a table: a path has a slash or an ending."""
     return "/" not in text and not text.endswith((".parquet", ".pq"))
 
 
@@ -87,7 +87,7 @@ _CHANGING = (
 
 
 def _may_change(frame: Any) -> bool:
-    """Tell a DataFrame whose rows are drawn, not computed; Spark Connect only shows its plan as text."""
+    """Return whether the rows of a DataFrame are drawn, not computed; Spark Connect only shows its plan as text."""
     if hasattr(frame, "_jdf"):
         return not frame._jdf.queryExecution().analyzed().deterministic()  # noqa: SLF001 - PySpark does not say
     return any(call in frame._explain_string(extended=True) for call in _CHANGING)  # noqa: SLF001 - the same

@@ -59,7 +59,7 @@ def _is_in_milliseconds(column: Any) -> bool:
 
 
 def read_timestamps(reader: Any, paths: list[str], milliseconds: Collection[str]) -> Any:
-    """Read Parquet files; what is no timestamp in a column of milliseconds is NULL."""
+    """Read Parquet files; milliseconds beyond all timestamps are NULL."""
     frame = reader.parquet(*paths)
     stated = {field.name: in_sql(field.dataType) for field in frame.schema.fields if field.name in milliseconds}
     if not stated:

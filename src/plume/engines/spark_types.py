@@ -42,7 +42,7 @@ def column_type(found: Any) -> ColumnType:
 
 
 def is_flat(found: ColumnType) -> bool:
-    """Tell a type that can be written as bytes, since it is not made of others."""
+    """Return whether a type can be written as bytes: it is not made of others."""
     return found.kind is not Kind.OTHER or found.engine_name == "BINARY"
 
 

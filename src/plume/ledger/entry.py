@@ -84,8 +84,8 @@ def read_content(kind: Kind, text: str) -> Mapping[str, Any]:
 
 def hash_of(entry: Entry) -> str:
     """Hash an entry together with the hash of the one before."""
-    said = {name: getattr(entry, name) for name in _HASHED}
-    return hashlib.sha256(written(said).encode()).hexdigest()
+    hashed = {name: getattr(entry, name) for name in _HASHED}
+    return hashlib.sha256(written(hashed).encode()).hexdigest()
 
 
 def refuse_broken_chain(entries: Iterable[Entry]) -> None:

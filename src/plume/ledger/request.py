@@ -105,8 +105,8 @@ class Request:
         )
 
 
-def _hash(asked: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+def _hash(question: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
 
 
 def _as_recorded_by_0_1_0(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -67,6 +67,11 @@ class Mechanism(Protocol):
     what two mechanisms compute in the same way is computed, noised and paid once.
     """
 
+    word: ClassVar[str]
+    """What ledgers call this kind of measure."""
+    counts: ClassVar[bool]
+    """Whether it is a number of users or records."""
+
     @property
     def name(self) -> str:
         """What the measure is called."""
@@ -78,14 +83,6 @@ class Mechanism(Protocol):
     @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The columns whose values it reads, and of which kinds they may be."""
-
-    @property
-    def word(self) -> str:
-        """What ledgers call this kind of measure."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is a number of users or records."""
 
     def call(self) -> tuple[str, dict[str, Any]]:
         """Name the function of `plume` that makes it, and all its arguments."""

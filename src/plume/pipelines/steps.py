@@ -93,16 +93,16 @@ def _raw(calibrated: CalibratedQuery) -> tuple[tuple[str, Aggregate], ...]:
     return tuple(found.items())
 
 
-def uncut(asked: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
+def uncut(calibrated: CalibratedQuery, source: CountKeys, *, name: str = "uncut") -> Map:
     """Keep the rows of users within the limit, whom no bounding ever cuts."""
-    within = UsersWithin(Column(KEYS_OF_USER), asked.max_keys_per_user)
+    within = UsersWithin(Column(KEYS_OF_USER), calibrated.max_keys_per_user)
     return Map(name, source, as_they_are(source), where=within)
 
 
-def above_limit(asked: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
+def above_limit(calibrated: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
     """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
-    order = SecretOrder(tuple(Column(column) for column in (USER, *asked.keys)))
-    above = UsersAbove(Column(KEYS_OF_USER), asked.max_keys_per_user)
+    order = SecretOrder(tuple(Column(column) for column in (USER, *calibrated.keys)))
+    above = UsersAbove(Column(KEYS_OF_USER), calibrated.max_keys_per_user)
     return Map(name, source, (*as_they_are(source), (KEY_ORDER, order)), where=above)
 
 
@@ -195,7 +195,7 @@ def carried(calibrated: CalibratedQuery) -> Named:
 
 
 def tallies(calibrated: CalibratedQuery) -> frozenset[str]:
-    """Name the states that are no plain integers."""
+    """Name the states that are not plain integers."""
     return frozenset(name for name, aggregate in _keyed(calibrated) if isinstance(aggregate, AddTallies))
 
 

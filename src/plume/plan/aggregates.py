@@ -27,7 +27,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class SumButLargest:
-    """The exact total of positive integers without so many of the largest; 0 where there are no more than these."""
+    """The exact total of positive integers without the given number of the largest; 0 where there are no more than these."""
 
     of: Expression
     number: int

@@ -27,7 +27,7 @@ _FIRST_NANOSECOND, _LAST_NANOSECOND = datetime(1677, 9, 22), datetime(2262, 4, 1
 
 
 def can_meet(left: ColumnType, right: ColumnType) -> bool:
-    """Tell whether columns of two types can be compared, or become one column, on every row and without a loss."""
+    """Return whether columns of two types can be compared, or become one column, on every row and without a loss."""
     if left.engine_name == right.engine_name or _NOTHING & {left.engine_name, right.engine_name}:
         return True
     kinds = {left.kind, right.kind}
@@ -40,7 +40,7 @@ def can_meet(left: ColumnType, right: ColumnType) -> bool:
 
 
 def _fit_each_other(left: ColumnType, right: ColumnType) -> bool:
-    """Tell whether a decimal with room for both sides of the point of each is one that engines have."""
+    """Return whether a decimal with room for both sides of the point of each is one that engines have."""
     (before, after), (other_before, other_after) = _size(left), _size(right)
     return max(before, other_before) + max(after, other_after) <= _MOST_DIGITS
 

@@ -36,14 +36,14 @@ GUARD = 2**62
 
 @dataclass(frozen=True)
 class Number:
-    """A number, date or moment as a floating-point number, if it is a finite one; NULL, NaN and infinities become NULL."""
+    """A number, date or timestamp as a floating-point number, if it is a finite one; NULL, NaN and infinities become NULL."""
 
     of: "Expression"
 
 
 @dataclass(frozen=True)
 class Microseconds:
-    """A date or moment as microseconds since 1970; what has none, such as infinity, becomes NULL."""
+    """A date or timestamp as microseconds since 1970; what has none, such as infinity, becomes NULL."""
 
     of: "Expression"
 
@@ -58,7 +58,7 @@ class When:
 
 @dataclass(frozen=True)
 class Quantise:
-    """A number as whole steps of 2**exponent from an origin, rounded half up and moved into [low, high]; what is no number becomes NULL."""
+    """A number as whole steps of 2**exponent from an origin, rounded half up and moved into [low, high]; anything else becomes NULL."""
 
     of: "Expression"
     exponent: int
@@ -99,7 +99,7 @@ class Shorten:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Which of so many ranges of equal width between two bounds a number lies in, from 0 on; what is no number becomes NULL."""
+    """Which of a number of ranges of equal width between two bounds a number lies in, from 0 on; what is not a number becomes NULL."""
 
     of: "Expression"
     low: float
@@ -188,7 +188,7 @@ class Integer:
 
 @dataclass(frozen=True)
 class InverseRoot:
-    """floor(unit / sqrt(of)) of a number from 1 on; unit is a power of two, for which floating point gives the exact integer."""
+    """floor(unit / sqrt(of)) of a positive whole number; unit is a power of two, for which floating point gives the exact integer."""
 
     of: "Expression"
     unit: int

@@ -29,11 +29,11 @@ def magnitude(expression: Expression) -> int | None:
 
 
 def fits(expression: Expression, *, times: int = 1) -> bool:
-    """Tell whether an integer fits into 64 bits, so many times over."""
+    """Return whether a multiple of an integer fits into 64 bits."""
     largest = magnitude(expression)
     return largest is not None and largest * times < 2**63
 
 
 def sum_fits(total: Sum) -> bool:
-    """Tell whether the total of any table's rows fits into 64 bits."""
+    """Return whether the total of any table's rows fits into 64 bits."""
     return fits(total.of, times=_ROWS)

@@ -208,7 +208,7 @@ def _counts(node: Node, column: str) -> TypeGuard[CountKeys]:
 
 
 def _marks_public_rows(node: Node, mark: str) -> bool:
-    """Tell whether a group carries the mark exactly if a public row is in it: Plume section 5, dummy values."""
+    """Return whether a group carries the mark exactly if a public row is in it: Plume section 5, dummy values."""
     if not (isinstance(node, Combine) and dict(node.aggregates).get(mark) == Max(Column(mark))):
         return False
     branches = node.source.sources if isinstance(node.source, Append) else ()
@@ -265,7 +265,7 @@ def _reach_of_selected(node: KeepSelected | DropSelected) -> Rows:
 
 
 def _selected_from(selected: Node, source: Node) -> bool:
-    """Tell whether the keys were selected among the very rows they now restrict, so that each has its row."""
+    """Return whether the keys were selected among the very rows they now restrict, so that each has its row."""
     if not (isinstance(selected, Noise) and selected.noiser.chooses_rows):
         return False
     read = selected.source
@@ -273,7 +273,7 @@ def _selected_from(selected: Node, source: Node) -> bool:
 
 
 def _reach_of_users(node: KeepUsers | DropUsers) -> Rows:
-    """Tell users apart by how many rows they have: whoever is not listed has no more keys than rows."""
+    """Split users by how many rows they have: whoever is not listed has no more keys than rows."""
     rows, limit = reach(node.source), _listed_above(node)
     if limit is None or not rows.owned:
         return _unknown(node)

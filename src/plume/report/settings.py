@@ -13,9 +13,9 @@ from plume.settings import SETTINGS, values_of
 def settings(query: Any) -> dict[str, str]:
     """Give what was set in a query, each as Python; what was left as it is by default is left out."""
     values = values_of(query)
-    said = {one.name: _argument(one.name, values[one.name]) for one in SETTINGS if values[one.name] != one.default}
-    said["epsilon"] = f"plume.Budget(epsilon={query.budget.epsilon!r}, delta={query.budget.delta!r})"
-    return {"budget" if name == "epsilon" else name: text for name, text in said.items() if name != "delta"}
+    arguments = {one.name: _argument(one.name, values[one.name]) for one in SETTINGS if values[one.name] != one.default}
+    arguments["epsilon"] = f"plume.Budget(epsilon={query.budget.epsilon!r}, delta={query.budget.delta!r})"
+    return {"budget" if name == "epsilon" else name: text for name, text in arguments.items() if name != "delta"}
 
 
 def _argument(name: str, value: Any) -> str:
@@ -35,11 +35,11 @@ def _argument(name: str, value: Any) -> str:
 
 def query_call(query: Any) -> str:
     """Write the call that makes a query."""
-    said = settings(query)
+    arguments = settings(query)
     if len(query.measures) > 1:
         listed = "".join(f"        {measure_call(measure)},\n" for measure in query.measures)
-        said["measures"] = f"[\n{listed}    ]"
-    lines = (f"    {name}={value},\n" for name, value in said.items())
+        arguments["measures"] = f"[\n{listed}    ]"
+    lines = (f"    {name}={value},\n" for name, value in arguments.items())
     return f"plume.Query(\n{''.join(lines)})"
 
 
@@ -47,11 +47,11 @@ def measure_call(measure: Mechanism) -> str:
     """Write the shortest call that makes a measure, as it was asked for."""
     word, arguments = measure.call()
     make = FORMS[word].make
-    asked = make(**arguments)
+    whole = make(**arguments)
     parameters = signature(make).parameters
     for name, parameter in parameters.items():
         fewer = {other: value for other, value in arguments.items() if other != name}
-        if parameter.default is not Parameter.empty and make(**fewer) == asked:
+        if parameter.default is not Parameter.empty and make(**fewer) == whole:
             arguments = fewer
     written = (f"{name}={_written(arguments[name])}" for name in parameters if name in arguments)
     return f"plume.{word}({', '.join(written)})"

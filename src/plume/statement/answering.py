@@ -32,7 +32,7 @@ _PUBLIC = "public_groups"
 
 
 @dataclass(frozen=True)
-class Asked:
+class StatementQuery:
     """A statement as a query, and the data it is about."""
 
     query: Query
@@ -70,15 +70,15 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     Guarantee: that of `plume.run`, for one value of the privacy unit column in all private tables. docs/guarantees/sql.md.
     """
     engine = engine or _engine_for(tables, public_tables)
-    asked = ask(text, engine=engine, tables=tables, public_tables=public_tables)
+    stated = ask(text, engine=engine, tables=tables, public_tables=public_tables)
     charged = {"ledger": ledger, "dataset": dataset, "release_id": release_id}
-    return answer(asked, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
+    return answer(stated, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
 
 
-def answer(asked: Asked, **settings: Any) -> Release:
+def answer(stated: StatementQuery, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
-    release = run(asked.query, asked.data, **settings)
-    statement = asked.statement
+    release = run(stated.query, stated.data, **settings)
+    statement = stated.statement
     return replace(release, rows=statement.ordering.apply(release.rows), statement=statement.text.text)
 
 
@@ -101,7 +101,7 @@ def ask(
     engine: Engine,
     tables: Mapping[str, Any] | None = None,
     public_tables: Mapping[str, Any] | None = None,
-) -> Asked:
+) -> StatementQuery:
     """Read a statement as a query and its data."""
     dialect = getattr(engine, "dialect", None)
     if not isinstance(dialect, Dialect):
@@ -112,8 +112,8 @@ def ask(
     listed = statement.public_keys
     query = statement.query(_fetch(listed, statement, known, engine) if listed is not None else None)
     if statement.table is not None:
-        return Asked(query, known.found[statement.table.name], statement)
-    return Asked(query, _relation(statement.relation, statement, known), statement)
+        return StatementQuery(query, known.found[statement.table.name], statement)
+    return StatementQuery(query, _relation(statement.relation, statement, known), statement)
 
 
 def _engine_for(*tables: Mapping[str, Any] | None) -> Engine:

@@ -24,9 +24,9 @@ _UNLIKELY = 1e-6
 _NEGLIGIBLE = 3e-4
 
 
-def chances_of_keys(asked: CalibratedQuery, pairs: Pairs) -> Floats:
+def chances_of_keys(calibrated: CalibratedQuery, pairs: Pairs) -> Floats:
     """Say for each key how likely it is shown; in a second round users spread what they have over the keys left to them."""
-    first, *further = asked.rounds
+    first, *further = calibrated.rounds
     if first.left_out:
         shown = _kept(first, pairs, pairs.keys_of_user[pairs.user], pairs.by_key)
     else:

@@ -67,50 +67,54 @@ class _Counted:
 
 def candidate(measure: Additive, pairs: Pairs) -> Candidate:
     """Say what the bounds of a measure do."""
-    said = pairs.values[measure.name]
-    within = bounded(measure, said)
-    bias = pairs.by_key(within - said)
-    positive = min(said.min(initial=0), within.min(initial=0)) == 0
-    lost = -bias if positive else pairs.by_key(np.abs(said) - np.abs(within))
+    contributions = pairs.values[measure.name]
+    within = bounded(measure, contributions)
+    bias = pairs.by_key(within - contributions)
+    positive = min(contributions.min(initial=0), within.min(initial=0)) == 0
+    lost = -bias if positive else pairs.by_key(np.abs(contributions) - np.abs(within))
     return Candidate(measure, bias, lost)
 
 
-def estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequence[Candidate]) -> tuple[Estimate, ...]:
+def estimate(
+    calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequence[Candidate]
+) -> tuple[Estimate, ...]:
     """Estimate measures, whose bounds may be others than in the query: noise is in proportion to them."""
     cuts = [_Cut(np.zeros(pairs.keys), np.zeros(pairs.keys)) for _ in tried]
-    for piece in pairs.pieces(pairs.above(asked.max_keys_per_user)):
-        counted = _counted(asked, piece, shown)
+    for piece in pairs.pieces(pairs.above(calibrated.max_keys_per_user)):
+        counted = _counted(calibrated, piece, shown)
         for one, cut in zip(tried, cuts, strict=True):
-            said = bounded(one.measure, pairs.values[one.measure.name][piece.places])
-            _add(cut, piece, said, counted, _factor(asked, one.measure, piece, said, counted))
-    return tuple(_estimate(asked, pairs, shown, one, cut) for one, cut in zip(tried, cuts, strict=True))
+            contributions = bounded(one.measure, pairs.values[one.measure.name][piece.places])
+            _add(cut, piece, contributions, counted, _factor(calibrated, one.measure, piece, contributions, counted))
+    return tuple(_estimate(calibrated, pairs, shown, one, cut) for one, cut in zip(tried, cuts, strict=True))
 
 
-def _counted(asked: CalibratedQuery, piece: Piece, shown: Floats) -> _Counted:
-    most, chances = asked.keys_before_clipping, shown[piece.key]
+def _counted(calibrated: CalibratedQuery, piece: Piece, shown: Floats) -> _Counted:
+    most, chances = calibrated.keys_before_clipping, shown[piece.key]
     others = piece.by_user(chances) - chances
     if others.max() <= most - 1:
         return _Counted(chances, 1.0, 1.0)
     return _Counted(chances, np.minimum(1, most / (others + 1)), np.minimum(1, (most - 1) / np.maximum(others, 1e-9)))
 
 
-def _factor(asked: CalibratedQuery, measure: Additive, piece: Piece, said: Floats, counted: _Counted) -> Floats | float:
+def _factor(
+    calibrated: CalibratedQuery, measure: Additive, piece: Piece, contributions: Floats, counted: _Counted
+) -> Floats | float:
     """By how much users are clipped in a key of theirs that counts."""
-    if not asked.clips:
+    if not calibrated.clips:
         return 1.0
-    squares = said**2
+    squares = contributions**2
     mean = counted.shown * squares
     norms = np.sqrt(squares + counted.others * (piece.by_user(mean) - mean))
-    allowed = math.sqrt(asked.max_keys_per_user) * _size(measure.parts()[0])
+    allowed = math.sqrt(calibrated.max_keys_per_user) * _size(measure.parts()[0])
     return allowed / np.maximum(norms, allowed) if norms.max() > allowed else 1.0
 
 
-def _add(cut: _Cut, piece: Piece, said: Floats, counted: _Counted, factor: Floats | float) -> None:
+def _add(cut: _Cut, piece: Piece, contributions: Floats, counted: _Counted, factor: Floats | float) -> None:
     if isinstance(factor, float) and isinstance(counted.counted, float):
         return  # Both are 1: nobody here is cut.
-    kept = said * factor
+    kept = contributions * factor
     expected = kept * counted.counted
-    removed = said - expected
+    removed = contributions - expected
     cut.moved -= piece.by_key(removed)
     # Not `@`, which would start threads of its own for it.
     cut.lost += float(np.sum(counted.shown * np.abs(removed)))
@@ -118,10 +122,10 @@ def _add(cut: _Cut, piece: Piece, said: Floats, counted: _Counted, factor: Float
         cut.variance += piece.by_key((kept - expected) * expected)
 
 
-def _estimate(asked: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Candidate, cut: _Cut) -> Estimate:
+def _estimate(calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Candidate, cut: _Cut) -> Estimate:
     name = tried.measure.name
     everything = pairs.everything[name] or 1.0
-    part = next(part for part in asked.parts if name in part.measures)
+    part = next(part for part in calibrated.parts if name in part.measures)
     size = _size(tried.measure.parts()[0]) / _size(part.part)
     error = _mean_absolute(part, size, tried.bias + cut.moved, np.sqrt(np.maximum(cut.variance, 0)))
     return Estimate(

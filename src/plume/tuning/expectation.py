@@ -121,11 +121,11 @@ class Expectation:
             ("the chance to be shown, by the number of these users:", _chance_lines),
             *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
         ]
-        said = ["expected from the query alone: no data was read, nothing is spent"]
+        texts = ["expected from the query alone: no data was read, nothing is spent"]
         for title, lines in sections:
             drawn = [_place(prospect) | line for prospect in self.prospects for line in lines(prospect)]
-            said += ["", printable(title), show(pa.Table.from_pylist(drawn), _ALL_ROWS)]
-        return "\n".join(said)
+            texts += ["", printable(title), show(pa.Table.from_pylist(drawn), _ALL_ROWS)]
+        return "\n".join(texts)
 
     def __repr__(self) -> str:
         return str(self)
@@ -152,7 +152,7 @@ def expect(
     if keys_of_user is not None:
         _refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
     prospects = tuple(
-        _prospect(calibrate(asked), sorted(set(users)), keys_of_user) for asked in _grid(query, limits, epsilons)
+        _prospect(calibrate(one), sorted(set(users)), keys_of_user) for one in _grid(query, limits, epsilons)
     )
     return Expectation(query, keys_of_user, prospects)
 
@@ -182,23 +182,23 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Ite
         yield replace(of_limits[limit], budget=budgets[epsilon])
 
 
-def _prospect(asked: CalibratedQuery, users: Sequence[int], keys_of_user: int | None) -> Prospect:
-    limit, rounds = asked.max_keys_per_user, asked.rounds
+def _prospect(calibrated: CalibratedQuery, users: Sequence[int], keys_of_user: int | None) -> Prospect:
+    limit, rounds = calibrated.max_keys_per_user, calibrated.rounds
     keys = limit if keys_of_user is None else min(keys_of_user, limit)
     chances = chance_of_users(rounds, np.array(users, np.int64), keys_of_user=keys).tolist()
     return Prospect(
         max_keys_per_user=limit,
-        epsilon=asked.query.budget.epsilon,
+        epsilon=calibrated.query.budget.epsilon,
         selection=rounds[-1].name if rounds else "public keys",
         users_for_even_chance=users_for_chance(rounds, _EVEN, keys_of_user=keys),
         users_for_95_percent=users_for_chance(rounds, LEVEL, keys_of_user=keys),
-        noise=tuple(noise for measure in asked.measures for noise in _noise_of(asked, measure)),
+        noise=tuple(noise for measure in calibrated.measures for noise in _noise_of(calibrated, measure)),
         chances=tuple(zip(users, chances, strict=True)),
     )
 
 
-def _noise_of(asked: CalibratedQuery, measure: MeasureColumns) -> Iterator[ExpectedNoise]:
-    parts = asked.parts_of(measure)
+def _noise_of(calibrated: CalibratedQuery, measure: MeasureColumns) -> Iterator[ExpectedNoise]:
+    parts = calibrated.parts_of(measure)
     counts = measure.mechanism.counts
     for part in parts:
         name = part.part.name if len(parts) > 1 else None

@@ -69,7 +69,7 @@ class Pairs:
     @cached_property
     def size(self) -> Mapping[str, Floats]:
         """How much users contribute to each measure in each key, signs aside."""
-        return {name: self.by_key(np.abs(said)) for name, said in self.values.items()}
+        return {name: self.by_key(np.abs(contributions)) for name, contributions in self.values.items()}
 
     @cached_property
     def user(self) -> NDArray[np.intp]:
@@ -117,7 +117,7 @@ class Pairs:
         return replace(
             self,
             key=_numbers(wanted)[self.key[kept]],
-            values={name: said[kept] for name, said in self.values.items()},
+            values={name: contributions[kept] for name, contributions in self.values.items()},
             starts=_starts(left[there]),
             keys_of_user=self.keys_of_user[there],
             keys=int(wanted.sum()),
@@ -157,15 +157,15 @@ def _numbers(wanted: NDArray[np.bool_]) -> Places:
 
 def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
     """Read the data once, and combine it by user and key."""
-    asked = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
-    combined = by_user(asked, rows(asked)).source
+    calibrated = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
+    combined = by_user(calibrated, rows(calibrated)).source
     with engine.open({INPUT: table_for(query, data)}) as session:
         check_schema(query, session.schema(INPUT), source=described(data))
         printed = print_plan(combined, session.printer())
         for step in steps(combined):
             run_step(step, session, printed)
-        found = _numbered(session, combined.name, asked)
-    return _pairs(found, asked)
+        found = _numbered(session, combined.name, calibrated)
+    return _pairs(found, calibrated)
 
 
 def _unbounded(measure: Mechanism) -> Mechanism:
@@ -173,23 +173,23 @@ def _unbounded(measure: Mechanism) -> Mechanism:
     return replace(measure, max_per_key=LARGEST_COUNT) if isinstance(measure, CountRecords) else measure
 
 
-def _numbered(session: DuckDBSession, combined: str, asked: CalibratedQuery) -> pa.Table:
+def _numbered(session: DuckDBSession, combined: str, calibrated: CalibratedQuery) -> pa.Table:
     """Give users and keys numbers, whatever their types, and fetch these in place of them."""
     session.keep(_PAIRS, f"SELECT * FROM {identifier(combined, DUCKDB)}")
     session.keep(_USERS, _numbering((USER,), _USER_NUMBER))
-    session.keep(_KEYS, _numbering(asked.keys, _KEY_NUMBER))
-    raw = dict.fromkeys(identifier(name, DUCKDB) for measure in _additive(asked) for name in measure.raw.values())
+    session.keep(_KEYS, _numbering(calibrated.keys, _KEY_NUMBER))
+    raw = dict.fromkeys(identifier(name, DUCKDB) for measure in _additive(calibrated) for name in measure.raw.values())
     numbers = [f"CAST(coalesce({name}, 0) AS DOUBLE) AS {name}" for name in raw]
     session.define(
         _NUMBERED,
         f"SELECT {', '.join((_USER_NUMBER, _KEY_NUMBER, *numbers))}\nFROM {_PAIRS}\n"
-        f"JOIN {_USERS} USING ({_listed((USER,))})\nJOIN {_KEYS} USING ({_listed(asked.keys)})",
+        f"JOIN {_USERS} USING ({_listed((USER,))})\nJOIN {_KEYS} USING ({_listed(calibrated.keys)})",
     )
     return session.look_at(_NUMBERED)
 
 
-def _additive(asked: CalibratedQuery) -> list[MeasureColumns]:
-    return [measure for measure in asked.measures if isinstance(measure.mechanism, Additive)]
+def _additive(calibrated: CalibratedQuery) -> list[MeasureColumns]:
+    return [measure for measure in calibrated.measures if isinstance(measure.mechanism, Additive)]
 
 
 def _numbering(columns: tuple[str, ...], number: str) -> str:
@@ -201,7 +201,7 @@ def _listed(columns: tuple[str, ...]) -> str:
     return ", ".join(identifier(column, DUCKDB) for column in columns)
 
 
-def _pairs(found: pa.Table, asked: CalibratedQuery) -> Pairs:
+def _pairs(found: pa.Table, calibrated: CalibratedQuery) -> Pairs:
     """Put the places of users who have most keys first."""
     user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
     keys_of_user = np.bincount(user)
@@ -209,14 +209,14 @@ def _pairs(found: pa.Table, asked: CalibratedQuery) -> Pairs:
     ranks = np.empty(len(ranked), np.int32)
     ranks[ranked] = np.arange(len(ranked))
     order, keys_of_user = _sorting(ranks[user], len(ranked)), keys_of_user[ranked]
-    values = {measure.mechanism.name: _said(found, measure)[order] for measure in _additive(asked)}
+    values = {measure.mechanism.name: _contributions(found, measure)[order] for measure in _additive(calibrated)}
     return Pairs(
         key[order],
         values,
         _starts(keys_of_user),
         keys_of_user,
         keys=int(key.max(initial=-1)) + 1,
-        everything={name: float(np.abs(said).sum()) for name, said in values.items()},
+        everything={name: float(np.abs(contributions).sum()) for name, contributions in values.items()},
     )
 
 
@@ -228,29 +228,29 @@ def _sorting(numbers: Places, different: int) -> Places:
     return np.asarray(table.tocsr().indices, np.int32)
 
 
-def _said(found: pa.Table, measure: MeasureColumns) -> Floats:
+def _contributions(found: pa.Table, measure: MeasureColumns) -> Floats:
     """What users contribute to a measure, in its own units; a user without values contributes nothing."""
     mechanism = measure.mechanism
     if not measure.raw:
         return np.ones(found.num_rows)
     (raw,) = measure.raw.values()
-    said: Floats = found.column(raw).to_numpy()
+    contributions: Floats = found.column(raw).to_numpy()
     match mechanism:
         case CountUsers():
-            return np.minimum(said, 1)
+            return np.minimum(contributions, 1)
         case SumOfTotals():
-            return said * float(mechanism.parts()[0].unit)
+            return contributions * float(mechanism.parts()[0].unit)
         case _:
-            return said
+            return contributions
 
 
-def bounded(measure: Additive, said: Floats) -> Floats:
+def bounded(measure: Additive, contributions: Floats) -> Floats:
     """What is left of it after the measure's own bounds."""
     match measure:
         case CountUsers():
-            return said
+            return contributions
         case CountRecords():
-            return np.minimum(said, measure.max_per_key)
+            return np.minimum(contributions, measure.max_per_key)
         case SumOfTotals():
             # A user without values says nothing, whatever the bounds; a total of 0 is taken for that.
-            return np.where(said == 0, 0, np.clip(said, measure.low_total, measure.high_total))
+            return np.where(contributions == 0, 0, np.clip(contributions, measure.low_total, measure.high_total))

@@ -217,20 +217,22 @@ def _try(grid: Sequence[Query], pairs: Pairs, measures: Sequence[Additive]) -> I
     """Try everything, several settings at a time: numpy lets others work while it does."""
     settings = [calibrate(query) for query in grid]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        chances = list(threads.map(lambda asked: chances_of_keys(asked, pairs), settings))
+        chances = list(threads.map(lambda calibrated: chances_of_keys(calibrated, pairs), settings))
         matter = np.logical_or.reduce([keys_that_matter(shown) for shown in chances])
         fewer = pairs.of_keys(matter)
         tried = list(threads.map(lambda measure: candidate(measure, fewer), measures))
-        estimates = threads.map(lambda asked, shown: estimate(asked, fewer, shown[matter], tried), settings, chances)
-        for asked, shown, found in zip(settings, chances, estimates, strict=True):
-            yield [_tried(asked, shown, *one) for one in zip(measures, found, strict=True)]
+        estimates = threads.map(
+            lambda calibrated, shown: estimate(calibrated, fewer, shown[matter], tried), settings, chances
+        )
+        for calibrated, shown, found in zip(settings, chances, estimates, strict=True):
+            yield [_tried(calibrated, shown, *one) for one in zip(measures, found, strict=True)]
 
 
-def _tried(asked: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:
+def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:
     return Tried(
-        asked.query.budget.epsilon,
-        asked.query.selection,
-        asked.max_keys_per_user,
+        calibrated.query.budget.epsilon,
+        calibrated.query.selection,
+        calibrated.max_keys_per_user,
         float(shown.sum()),
         measure.name,
         _bounds(measure),

@@ -203,11 +203,11 @@ def test_noise_that_is_two_percent_too_small_is_noticed() -> None:
 )
 def test_explanations_recompute_what_is_found_here(strategy: str, noise: str, limit: int) -> None:
     explained = explain(query(strategy, noise, limit, 1))
-    found = recomposed(explained.asked, thresholds=(strategy, noise) not in ALL_GAUSSIAN)
+    found = recomposed(explained.calibrated, thresholds=(strategy, noise) not in ALL_GAUSSIAN)
     assert explained.recomputed.epsilon == pytest.approx(found, rel=2e-3)
-    assert explained.recomputed.epsilon <= BUDGET.epsilon + allowance(explained.asked)
+    assert explained.recomputed.epsilon <= BUDGET.epsilon + allowance(explained.calibrated)
     assert explained.recomputed.delta == pytest.approx(BUDGET.delta, rel=1e-6)
-    assert len(costs(explained.plan)) == len(explained.asked.rounds) + 1
+    assert len(costs(explained.plan)) == len(explained.calibrated.rounds) + 1
 
 
 @pytest.mark.parametrize("limit", LIMITS)

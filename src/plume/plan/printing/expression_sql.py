@@ -141,7 +141,7 @@ def _(expression: e.Tally, printer: Printer) -> str:
 
 
 def _print_leaves_once(expression: e.Tally, values: str, printer: Printer) -> str:
-    """Print a tally in which no leaf comes twice, of a user with so many values."""
+    """Print a tally in which no leaf comes twice, of a user with a number of values."""
     most, divide = expression.limit * expression.unit, printer.dialect.divide
 
     def weight(number: str) -> str:

@@ -17,7 +17,7 @@ def tallies_of(step: Combine) -> list[str]:
 
 
 def print_numbers(step: Combine, printer: Printer) -> dict[str, str]:
-    """Print the aggregates of a step that are no tallies, by their columns."""
+    """Print the aggregates of a step that are not tallies, by their columns."""
     numbers = {name: aggregate for name, aggregate in step.aggregates if not isinstance(aggregate, AddTallies)}
     return {name: f"{print_aggregate(_again(name, a), printer)} AS {printer.name(name)}" for name, a in numbers.items()}
 

@@ -16,7 +16,7 @@ from plume.plan.printing.printer import Printer
 
 
 def leaves_largest_out(step: Node) -> TypeGuard[Combine]:
-    """Tell whether a step has a total without the largest numbers."""
+    """Return whether a step has a total without the largest numbers."""
     return isinstance(step, Combine) and any(isinstance(aggregate, SumButLargest) for _, aggregate in step.aggregates)
 
 
