@@ -17,7 +17,7 @@ from plume.engines.engine import Engine, Relation
 from plume.engines.spark import Spark
 from plume.errors import PlumeBug, PlumeError
 from plume.running import explain
-from plume.statement.answering import Asked, ask
+from plume.statement.answering import StatementQuery, ask
 
 MARKER = "zqx"
 # What breaks out of a name, a text, a unit, a type, a comment and a line, in both dialects.
@@ -151,24 +151,24 @@ def check(random: Random) -> str | None:
 def printed_raw(case: Case) -> str | None:
     """Print a statement as far as that goes without data, and give what is outside of quotes and holds the marker; None if nothing does."""
     try:
-        asked = ask(case.text, engine=ENGINES[case.dialect], tables=TABLES, public_tables=PUBLIC)
+        stated = ask(case.text, engine=ENGINES[case.dialect], tables=TABLES, public_tables=PUBLIC)
     except PlumeBug as bug:  # what was printed is not what was checked, which nobody may bring about
         return str(bug)
     except PlumeError:
         return None
     except Exception as error:  # noqa: BLE001 - whoever wrote it is owed a sentence
         return type(error).__name__
-    texts = (unquoted(sql, case.dialect) for sql in _printed(asked, case.dialect))
+    texts = (unquoted(sql, case.dialect) for sql in _printed(stated, case.dialect))
     return next((text for text in texts if MARKER in text.lower()), None)
 
 
-def _printed(asked: Asked, dialect: str) -> Iterator[str]:
+def _printed(stated: StatementQuery, dialect: str) -> Iterator[str]:
     """Print the relation or, where the statement is a query about a table, the plan; a relation's plan has names of ours only."""
-    if isinstance(asked.data, Relation):
-        yield asked.data.select
+    if isinstance(stated.data, Relation):
+        yield stated.data.select
         return
     with suppress(PlumeError):  # a budget or bound that no plan can have
-        yield explain(asked.query).sql(dialect)
+        yield explain(stated.query).sql(dialect)
 
 
 def unquoted(sql: str, dialect: str) -> str:
