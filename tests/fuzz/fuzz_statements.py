@@ -4,9 +4,10 @@ Every form of expression and clause is a template. A template is cut into its to
 name in double quotes or backticks, as a text, as a bare word, or as a comment beside the token. `make fuzz` goes on with made-up nestings.
 """
 
+import logging
 import re
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from random import Random
 
@@ -144,8 +145,24 @@ def check(random: Random) -> str | None:
     for _ in range(random.randint(1, 3)):
         text = put(text, random.randrange(slots(text)), random)
     case = Case(text, random.choice(list(ENGINES)))
-    raw = printed_raw(case)
-    return None if raw is None else f"printed outside of quotes on {case.dialect}:\n{text}\n\n{raw}"
+    with logged() as records:
+        raw = printed_raw(case)
+    if raw is not None:
+        return f"printed outside of quotes on {case.dialect}:\n{text}\n\n{raw}"
+    return f"written to a log on {case.dialect}:\n{text}\n\n{records[0]}" if records else None
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """Hear what is written to logs, which is nobody's to fill with a statement."""
+    heard: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    try:
+        yield heard
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def printed_raw(case: Case) -> str | None:

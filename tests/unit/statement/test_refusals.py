@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - a statement and what is expected of it stand in one line
 
+from contextlib import suppress
 from functools import reduce
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from plume.engines.spark import Spark
 from plume.errors import InputError, PlumeError, StatementError
 from plume.statement.answering import ask
 from plume.statement.clauses import conjuncts
+from plume.statement.reading import read
 
 HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id)\n"
 COUNT = "COUNT(*, contribution_bounds_per_group => (0, 3))"
@@ -137,6 +139,22 @@ WRONG: list[tuple[str, int, int, str]] = [
 
 def test_there_are_forty_wrong_statements() -> None:
     assert len(WRONG) >= 40
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark"])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        HEAD + "recipe, COUNT(*) FROM searches WHERE GET_JSON_OBJECT(recipe, '$[\x1b[31m') = 1 GROUP BY recipe",
+        HEAD + "recipe, COUNT(*) FROM searches WHERE recipe -> '\x1b[31m /*' = 1 GROUP BY recipe",
+        "GRANT \x1b[31m " + HEAD + "recipe FROM searches",
+    ],
+)
+def test_no_text_of_a_statement_reaches_a_log(statement: str, dialect: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A log is read in a terminal, which does what it is told."""
+    with suppress(StatementError):
+        read(statement, dialect)
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(("statement", "line", "column", "said"), WRONG)
