@@ -134,7 +134,7 @@ class Query:
 
     @property
     def selection_limit(self) -> int:
-        """How many keys of one user count when keys are selected; that needs no choosing, so "auto" means a number here."""
+        """The limit; where it is still open, the number of keys per user that selection takes instead."""
         return self.max_keys_per_user if isinstance(self.max_keys_per_user, int) else _KEYS_WHEN_SELECTING
 
     @property

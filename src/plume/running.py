@@ -20,7 +20,7 @@ from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysEr
 from plume.explanation import Explanation
 from plume.ledger.entry import Kind
 from plume.ledger.ledger import Dataset, Ledger
-from plume.ledger.publishing import ChargedDraw, charge_for, publish, released
+from plume.ledger.publishing import ChargedDraw, price_for, publish, released
 from plume.ledger.request import Request
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.pipeline import Planned, PlannedQuery, checked
@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
         if claim.state == Kind.RELEASED:
             return released(claim, explanation)
         draw = ChargedDraw(SystemEntropy(), claim)
-        charge = partial(draw.charge, charge_for(explanation))
+        charge = partial(draw.charge, price_for(explanation))
         release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=on_step, charge=charge)
         return publish(claim, release, draw)
 

@@ -15,7 +15,7 @@ import plume.selection
 from docs.pages import ROOT
 
 GUARANTEES = ROOT / "docs" / "guarantees"
-NOT_STRATEGIES = {"strategy", "rule", "threshold", "chances"}
+NOT_STRATEGIES = {"strategy", "rule", "threshold", "user_threshold", "chances"}
 LAWS = {"laplace": "discrete_laplace", "gaussian": "rounded_gaussian"}
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import plume
 from plume.errors import BudgetExceeded
-from plume.ledger.charge import EPSILONS, Charge
-from plume.ledger.claim import reserve
+from plume.ledger.charge import charge
+from plume.ledger.price import EPSILONS, Price
 
 PROCESSES, ATTEMPTS, ALLOWED = 16, 20, 100
-UNIT = Charge(epsilon=EPSILONS // ALLOWED, delta=0, pure=EPSILONS // ALLOWED, mu=0, passing=0)
+UNIT = Price(epsilon=EPSILONS // ALLOWED, delta=0, pure=EPSILONS // ALLOWED, mu=0, passing=0)
 FORK = multiprocessing.get_context("fork")
 
 Attempt = Callable[[Path, str], bool]
@@ -29,7 +29,7 @@ def make_ledger(path: Path) -> None:
 
 def charge_ledger(path: Path, release_id: str) -> bool:
     try:
-        reserve(path, "d", release_id, request="", charge=UNIT)
+        charge(path, "d", release_id, request="", price=UNIT)
     except BudgetExceeded:
         return False
     return True

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 import plume
 from plume.errors import BudgetExceeded, LedgerError
-from plume.ledger.charge import EPSILONS, Charge
+from plume.ledger.price import EPSILONS, Price
 from plume.ledger.store import entries_of
 
 LIMIT = 6
@@ -100,7 +100,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def reserve(self, claim: object, name: str, request: str, cost: int) -> bool:
         granted = True
         try:
-            claim.reserve(Charge(cost * EPSILONS, 0, cost * EPSILONS, 0, 0))
+            claim.reserve(Price(cost * EPSILONS, 0, cost * EPSILONS, 0, 0))
         except BudgetExceeded:
             granted = False
         assert granted == self.model.reserve(name, request, cost)

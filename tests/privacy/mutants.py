@@ -294,10 +294,10 @@ def narrower(factor: int) -> Callable[[Any], DiscreteLaplace]:
 
 def threshold_of_one_key(patch: Patch) -> None:
     """The whole delta for each of the keys, of which there are several."""
-    original = laplace_threshold_module._threshold
+    original = laplace_threshold_module.lowest_laplace_threshold
     patch.setattr(
         laplace_threshold_module,
-        "_threshold",
+        "lowest_laplace_threshold",
         lambda noise, max_keys_per_user, delta: original(noise, 1, delta),  # noqa: ARG005
     )
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from plume.errors import printable
-from plume.ledger.charge import DELTAS, EPSILONS
 from plume.ledger.entry import Entry, Kind
 from plume.ledger.ledger import Ledger
+from plume.ledger.price import DELTAS, EPSILONS
 from plume.privacy.budget import Budget
 
 _OTHERS_MAY_WRITE = 0o022

@@ -1,68 +1,54 @@
-"""What a release costs, in integers: billionths of epsilon and of mu, 10^-15 of delta. Costs are rounded up, limits down."""
+"""Where a release is charged to its dataset: once, before anything is drawn, and only if the limit of the dataset allows it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from dataclasses import asdict
+from pathlib import Path
 
-from plume.errors import BudgetError
-from plume.privacy.budget import Budget
-from plume.privacy.cost import Cost, Spent, total_epsilon, total_mu, total_shown_alone
-
-EPSILONS = 10**9
-DELTAS = 10**15
-# SQLite counts to 2**63; a thousand limits of this size still add up below.
-_LARGEST_EPSILON = 10**6
+from plume.errors import BudgetExceeded, LedgerError
+from plume.ledger.composition import Total, least_total, total
+from plume.ledger.entry import Entry, Kind
+from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.store import Refused, append, read_entries
 
 
-@dataclass(frozen=True)
-class Limit:
-    """The most that all releases of a dataset may spend together, in units."""
-
-    epsilon: int
-    delta: int
-
-
-@dataclass(frozen=True)
-class Charge:
-    """What one release costs, said twice: as one (epsilon, delta), and by its parts, which may compose to less with others.
-
-    Both are true statements of the same release: `epsilon` and `delta` of all of it, and `pure`, `mu` and `passing` of its parts: an
-    epsilon without delta, Gaussian noise, and the chance that something is shown which noise does not cover.
-    """
-
-    epsilon: int
-    delta: int
-    pure: int
-    mu: int
-    passing: int
+def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
+    """Price a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
+    while True:
+        limit, charges = account(read_entries(path), dataset)
+        after = total([*charges, price], limit)
+        if not after.within(limit):
+            raise BudgetExceeded(_refusal(dataset, price, limit, charges))
+        content = asdict(price) | {
+            "request": request,
+            "total_epsilon": after.epsilon,
+            "total_delta": after.delta,
+            "charges_before": len(charges),
+        }
+        try:
+            return append(path, Kind.RESERVED, dataset, release_id, content)
+        except Refused:
+            if len(account(read_entries(path), dataset)[1]) == len(charges):
+                raise
 
 
-def limit_of(budget: Budget) -> Limit:
-    """Round a budget down to units."""
-    if budget.epsilon > _LARGEST_EPSILON:
-        raise BudgetError(f"epsilon is {budget.epsilon!r}; a dataset's may be {_LARGEST_EPSILON:,} at most.")
-    limit = Limit(_units(budget.epsilon, EPSILONS, ROUND_FLOOR), _units(budget.delta, DELTAS, ROUND_FLOOR))
-    if limit.epsilon == 0:
-        raise BudgetError(f"epsilon is {budget.epsilon!r}; a ledger counts billionths, so it must be at least 1e-9.")
-    return limit
+def account(entries: tuple[Entry, ...], dataset: str) -> tuple[Limit, list[Price]]:
+    """Give the limit of a dataset, and what was charged to it."""
+    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == Kind.DATASET}
+    if dataset not in limits:
+        known = ", ".join(map(repr, limits)) or "none yet"
+        raise LedgerError(f"the ledger has no dataset {dataset!r}; it has {known}.")
+    return limits[dataset], [
+        entry.price for entry in entries if entry.kind == Kind.RESERVED and entry.dataset == dataset
+    ]
 
 
-def charge_of(costs: Iterable[Cost], spent: Spent, budget: Budget) -> Charge:
-    """Price a release for the ledger; of its whole never more than the budget it was planned for."""
-    listed = tuple(costs)
-    return Charge(
-        epsilon=_up(min(spent.epsilon, budget.epsilon), EPSILONS),
-        delta=_up(min(spent.delta, budget.delta), DELTAS),
-        pure=_up(float(total_epsilon(listed)), EPSILONS),
-        mu=_up(total_mu(listed), EPSILONS),
-        passing=_up(total_shown_alone(listed), DELTAS),
-    )
+def _refusal(dataset: str, price: Price, limit: Limit, charges: list[Price]) -> str:
+    spent = least_total(charges, limit)
+    added = sum(charged.delta for charged in charges)
+    needed = amount(Total(price.epsilon, price.delta))
+    left = amount(Total(limit.epsilon - spent.epsilon, max(limit.delta - added, 0)))
+    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}."
 
 
-def _up(value: float, per_one: int) -> int:
-    return _units(value, per_one, ROUND_CEILING)
-
-
-def _units(value: float, per_one: int, rounding: str) -> int:
-    """Count units in the number as the caller would write it: ten times 0.1 is 1, which it is not in binary."""
-    return int((Decimal(repr(float(value))) * per_one).to_integral_value(rounding))
+def amount(units: Total) -> str:
+    """Write units as people do."""
+    return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"

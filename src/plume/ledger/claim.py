@@ -9,15 +9,15 @@ Whatever was reserved stays spent, since a refund would tell that a run failed, 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from plume.errors import BudgetExceeded, LedgerDamaged, LedgerError
-from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
-from plume.ledger.composition import Total, least_total, total
+from plume.errors import LedgerDamaged, LedgerError
+from plume.ledger.charge import charge
 from plume.ledger.entry import Entry, Kind
+from plume.ledger.price import Price
 from plume.ledger.shelf import Shelf, hash_of_bytes
-from plume.ledger.store import Refused, append, entries_of, read_entries
+from plume.ledger.store import append, entries_of
 
 
 @dataclass(frozen=True)
@@ -37,10 +37,10 @@ class Claim:
         found = self._entries()
         return found[-1].kind if found else None
 
-    def reserve(self, charge: Charge) -> None:
-        """Charge the dataset, once; a release that is reserved already is not charged again."""
+    def reserve(self, price: Price) -> None:
+        """Price the dataset, once; a release that is reserved already is not charged again."""
         if self.state is None:
-            reserve(self.path, self.dataset, self.release_id, request=self.request, charge=charge)
+            charge(self.path, self.dataset, self.release_id, request=self.request, price=price)
 
     def begin_drawing(self) -> Entry:
         """Write down that noise is drawn from here on: from now on a crash loses the release."""
@@ -127,47 +127,3 @@ def _refuse_another_question(entries: tuple[Entry, ...], claim: Claim, earlier: 
             f"release_id {claim.release_id!r} was used for another query or dataset, or by a version of Plume that cannot be compared; "
             "choose another one."
         )
-
-
-def reserve(path: Path, dataset: str, release_id: str, *, request: str, charge: Charge) -> Entry:
-    """Charge a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
-    while True:
-        limit, charges = account(read_entries(path), dataset)
-        after = total([*charges, charge], limit)
-        if not after.within(limit):
-            raise BudgetExceeded(_refusal(dataset, charge, limit, charges))
-        content = asdict(charge) | {
-            "request": request,
-            "total_epsilon": after.epsilon,
-            "total_delta": after.delta,
-            "charges_before": len(charges),
-        }
-        try:
-            return append(path, Kind.RESERVED, dataset, release_id, content)
-        except Refused:
-            if len(account(read_entries(path), dataset)[1]) == len(charges):
-                raise
-
-
-def account(entries: tuple[Entry, ...], dataset: str) -> tuple[Limit, list[Charge]]:
-    """Give the limit of a dataset, and what was charged to it."""
-    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == Kind.DATASET}
-    if dataset not in limits:
-        known = ", ".join(map(repr, limits)) or "none yet"
-        raise LedgerError(f"the ledger has no dataset {dataset!r}; it has {known}.")
-    return limits[dataset], [
-        entry.charge for entry in entries if entry.kind == Kind.RESERVED and entry.dataset == dataset
-    ]
-
-
-def _refusal(dataset: str, charge: Charge, limit: Limit, charges: list[Charge]) -> str:
-    spent = least_total(charges, limit)
-    added = sum(charge.delta for charge in charges)
-    needed = amount(Total(charge.epsilon, charge.delta))
-    left = amount(Total(limit.epsilon - spent.epsilon, max(limit.delta - added, 0)))
-    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}."
-
-
-def amount(units: Total) -> str:
-    """Write units as people do."""
-    return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
+from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
 from plume.privacy.gaussian import delta_of
 from plume.privacy.losses import Coordinates, Losses, Shape, epsilon_within, few_atoms, summed_delta
 from plume.root import after, smallest
@@ -44,7 +44,7 @@ class _Parts:
     delta: int
 
 
-def total(charges: Sequence[Charge], limit: Limit) -> Total:
+def total(charges: Sequence[Price], limit: Limit) -> Total:
     """Compose charges until a way is found that the limit allows; if none is, the one that comes closest.
 
     Guarantee: all these releases together are (epsilon, delta)-differentially private. docs/guarantees/ledger.md.
@@ -57,12 +57,12 @@ def total(charges: Sequence[Charge], limit: Limit) -> Total:
     return min(tried, key=lambda spent: spent.epsilon)
 
 
-def least_total(charges: Sequence[Charge], limit: Limit) -> Total:
+def least_total(charges: Sequence[Price], limit: Limit) -> Total:
     """Compose charges in every way, and take the one that shows the least epsilon within the limit's delta."""
     return min(_ways(charges, limit), key=lambda spent: (not spent.within(limit), spent.epsilon))
 
 
-def _ways(charges: Sequence[Charge], limit: Limit) -> Iterator[Total]:
+def _ways(charges: Sequence[Price], limit: Limit) -> Iterator[Total]:
     """Add charges up, then compose them by their parts and as wholes; the cheapest way first."""
     yield _sum(charges)
     # Nothing composes to less than its sum if it is alone, or if there is no delta to spare.
@@ -73,15 +73,15 @@ def _ways(charges: Sequence[Charge], limit: Limit) -> Iterator[Total]:
                 yield Total(epsilon, limit.delta)
 
 
-def _sum(charges: Sequence[Charge]) -> Total:
+def _sum(charges: Sequence[Price]) -> Total:
     return Total(sum(charge.epsilon for charge in charges), sum(charge.delta for charge in charges))
 
 
-def _as_wholes(charges: Sequence[Charge]) -> _Parts:
+def _as_wholes(charges: Sequence[Price]) -> _Parts:
     return _Parts(Counter(charge.epsilon for charge in charges), 0.0, sum(charge.delta for charge in charges))
 
 
-def _by_parts(charges: Sequence[Charge]) -> _Parts:
+def _by_parts(charges: Sequence[Price]) -> _Parts:
     return _Parts(
         Counter(charge.pure for charge in charges if charge.pure),
         math.sqrt(math.fsum((charge.mu / EPSILONS) ** 2 for charge in charges)),

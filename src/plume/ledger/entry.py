@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from plume.errors import LedgerDamaged
-from plume.ledger.charge import Charge
+from plume.ledger.price import Price
 
 BEGINNING = "0" * 64
 
@@ -59,9 +59,9 @@ class Entry:
     hash: str = ""
 
     @property
-    def charge(self) -> Charge:
+    def price(self) -> Price:
         """What a reservation costs."""
-        return Charge(**{part.name: self.content[part.name] for part in fields(Charge)})
+        return Price(**{part.name: self.content[part.name] for part in fields(Price)})
 
 
 _HASHED = tuple(part.name for part in fields(Entry) if part.name != "hash")

@@ -9,10 +9,11 @@ from typing import Any, Self
 
 from plume.errors import BudgetError, LedgerError
 from plume.ledger import verification
-from plume.ledger.charge import DELTAS, EPSILONS, limit_of
-from plume.ledger.claim import Claim, Earlier, account, claim_of, claimed
+from plume.ledger.charge import account
+from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
+from plume.ledger.price import DELTAS, EPSILONS, limit_of
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget

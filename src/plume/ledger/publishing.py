@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from plume.errors import OutputError
 from plume.explanation import Explanation, decide
-from plume.ledger.charge import Charge, charge_of
 from plume.ledger.claim import Claim
 from plume.ledger.entry import Entry
+from plume.ledger.price import Price, price_of
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
 from plume.redaction import redacting
@@ -33,9 +33,9 @@ class ChargedDraw:
         """As private as the source behind it."""
         return self._entropy.private
 
-    def charge(self, charge: Charge) -> None:
-        """Charge the dataset; the run calls this when its data is open, before the first step."""
-        self._claim.reserve(charge)
+    def charge(self, price: Price) -> None:
+        """Price the dataset; the run calls this when its data is open, before the first step."""
+        self._claim.reserve(price)
         self._charged = True
 
     def words(self, size: int) -> NDArray[np.uint64]:
@@ -78,6 +78,6 @@ def _bytes(release: Release) -> bytes:
     return sink.getvalue()
 
 
-def charge_for(explanation: Explanation) -> Charge:
+def price_for(explanation: Explanation) -> Price:
     """Price what an explanation says will be drawn."""
-    return charge_of(costs(explanation.plan), explanation.spent, explanation.query.budget)
+    return price_of(costs(explanation.plan), explanation.spent, explanation.query.budget)

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from plume.errors import LedgerDamaged
-from plume.ledger.charge import Charge, Limit
 from plume.ledger.claim import claim_of
 from plume.ledger.composition import total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
+from plume.ledger.price import Limit, Price
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import read_entries, refuse_damaged_file
 
@@ -31,12 +31,12 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
 def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
     """Compose anew what was charged, after each charge, and compare with the limits."""
     limits: dict[str, Limit] = {}
-    charges: dict[str, list[Charge]] = {}
+    charges: dict[str, list[Price]] = {}
     for entry in entries:
         if entry.kind == Kind.DATASET:
             limits[entry.dataset], charges[entry.dataset] = Limit(**entry.content), []
         elif entry.kind == Kind.RESERVED:
-            charges[entry.dataset].append(entry.charge)
+            charges[entry.dataset].append(entry.price)
     for dataset, charged in charges.items():
         if not total(charged, limits[dataset]).within(limits[dataset]):
             raise LedgerDamaged(

@@ -1,7 +1,8 @@
 """What all measures share, and how each is asked for: in Python, as text on the command line, and in a statement.
 
-A measure's module ends with its `FORMS`; `mechanisms/forms.py` lists the modules, and everything that reads or writes measures reads
-that list. So a new measure is one module here and one page in docs/guarantees/.
+A new measure is one module here, which implements `Mechanism` and ends with its `FORMS`, its name in `mechanisms/forms.py` and in
+`plume/__init__.py`, and one page in docs/guarantees/. What only a few measures have stands elsewhere: aggregates of statements that are
+read in a way of their own in `statement/measures.py`, what `plume tune` can estimate in `tuning/pairs.py`.
 """
 
 from collections.abc import Callable

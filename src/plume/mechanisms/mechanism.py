@@ -95,7 +95,7 @@ class Mechanism(Protocol):
         """Combine all records of one user and key into one row."""
 
     def preprocess(self) -> Columns:
-        """Clip that row to bounded sensitivity."""
+        """Clamp that row to bounded sensitivity."""
 
     def combine_keyed(self) -> Aggregates:
         """Combine all rows of one key into one; associative."""

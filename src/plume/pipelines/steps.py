@@ -46,7 +46,7 @@ SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
 KEY_ORDER = "key_order"
 SELECTED = "selected"
-# Adding up more numbers than this for all keys takes longer than reading the rows of selected keys again. Measured in docs/performance.md.
+# From more numbers than this on, measures gain by waiting for the selected keys: docs/decisions/0059-carried-numbers.md.
 _MOST_CARRIED = 3
 
 Named = tuple[tuple[str, Expression], ...]
@@ -116,9 +116,9 @@ def keep_few(calibrated: CalibratedQuery, source: Node, *, name: str) -> KeepFew
     return KeepFew(name, source, USER, (KEY_ORDER, *calibrated.keys), calibrated.max_keys_per_user)
 
 
-def safe_contributions(calibrated: CalibratedQuery, above_limit: Node) -> Map:
-    """The contributions of users above the limit: cut to it or, where noise is paid in squares, to more keys and clipped."""
-    safe = KeepFew("safe", above_limit, USER, (KEY_ORDER, *calibrated.keys), calibrated.keys_before_clipping)
+def safe_contributions(calibrated: CalibratedQuery, selected_rows: Node) -> Map:
+    """The second bounding, D_safe: users above the limit are cut to it or, where noise is paid in squares, to more keys and clipped."""
+    safe = KeepFew("safe", selected_rows, USER, (KEY_ORDER, *calibrated.keys), calibrated.keys_before_clipping)
     if not calibrated.clips:
         return Map("safe_contributions", safe, (*keys(calibrated), *contributions(calibrated)))
     clipped = Clip("clipped", safe, USER, _factors(calibrated), calibrated.max_keys_per_user)
@@ -148,7 +148,7 @@ def weight(calibrated: CalibratedQuery, *, number: int = 1) -> Named:
 
 
 def contributions(calibrated: CalibratedQuery) -> Named:
-    """The contribution of a row to the measures, clipped to bounded sensitivity."""
+    """The contribution of a row to the measures, clamped to bounded sensitivity."""
     return tuple((column, expression) for _, column, expression in _contributions(calibrated))
 
 

@@ -28,6 +28,8 @@ class StatementForms:
     """The units that EXTRACT knows beside those of all engines."""
     truncated_units: tuple[str, ...]
     """The units that DATE_TRUNC knows beside those of all engines."""
+    escapes_in_patterns: bool
+    """Whether a backslash in a pattern of LIKE is an escape."""
     has_catalogue: bool
     """Whether a name that the caller does not explain is a table that the engine knows, or a path that it reads."""
     tells_capitals_apart: bool

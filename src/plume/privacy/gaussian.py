@@ -10,7 +10,6 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtr
 
 from plume import root
@@ -26,9 +25,6 @@ _RANGE = 1.05
 # Beyond, the difference of two probabilities that is delta loses the digits that SAFETY relies on.
 _LARGEST_SIGMA = 1e6
 _RELATIVE_STEP = 1e-10
-# Thresholds are rounded up to a grid that is a hundred times coarser.
-_THRESHOLD_STEP = 1e-8
-_LEAST = 1e-300
 
 
 def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
@@ -107,32 +103,6 @@ def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int
     worst = int(np.argmax(spent))  # where one is no number, the first of these
     delta = float(spent[worst])
     return WorstUser(float(mu[worst]), float(passing[worst]), 1.0 if math.isnan(delta) else delta)
-
-
-def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
-    """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
-
-    def excess(threshold: float) -> float:
-        # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
-        worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
-        return math.log(max(worst.delta, _LEAST) / delta)
-
-    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
-    start = threshold_alone(make, delta=delta).threshold
-    low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
-    if low < lowest:
-        lowest = brentq(excess, low, lowest, xtol=_THRESHOLD_STEP)
-    step = _THRESHOLD_STEP
-    while joint_delta(make(lowest), others=others, epsilon=epsilon) > delta:
-        if math.isinf(lowest):
-            raise PlumeBug("no threshold, however high, keeps selection within its budget")
-        lowest, step = lowest + step, 2 * step
-    return make(lowest)
-
-
-def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
-    """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
-    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 
 
 @lru_cache

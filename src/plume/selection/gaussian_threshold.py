@@ -8,10 +8,11 @@ import numpy as np
 
 from plume.noise.gaussian import RoundedGaussian
 from plume.privacy.cost import GaussianSelectionCost
-from plume.privacy.gaussian import Novel, smallest_threshold, threshold_alone
+from plume.privacy.gaussian import Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
-from plume.selection.threshold import UserThreshold
+from plume.selection.threshold import smallest_threshold, threshold_alone
+from plume.selection.user_threshold import UserThreshold
 
 
 @dataclass(frozen=True)

@@ -1,58 +1,75 @@
-"""A threshold on the noised number of a key's users: what strategies share that differ only in their noise and its price."""
+"""Where thresholds come from: the lowest that a key of one user alone passes rarely enough, for each kind of noise.
 
-from dataclasses import dataclass
+Strategies say which noise is drawn and what a user gives to a key; what a threshold must be follows here.
+"""
 
-import numpy as np
-from numpy.typing import NDArray
+import math
+from collections.abc import Callable
 
-from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise, tails
-from plume.plan.expressions import Expression, Literal
+import mpmath
+from scipy.optimize import brentq
+
+from plume import root
+from plume.errors import PlumeBug
+from plume.noise.laplace import DiscreteLaplace
+from plume.noise.rounded_laplace import RoundedLaplace
+from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
+
+# Thresholds are rounded up to a grid that is a hundred times coarser.
+_STEP = 1e-8
+_LEAST = 1e-300
+# Thresholds for Laplace noise have enough digits that rounding up is the only rounding that matters.
+_exact = mpmath.MPContext()
+_exact.dps = 60
 
 
-@dataclass(frozen=True)
-class UserThreshold:
-    """Keep a key if its users, plus noise, reach the threshold. With `min_users` above 1, keys with fewer users are never kept."""
+def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
+    """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
 
-    max_keys_per_user: int
-    noise: Noise
-    threshold: int
-    min_users: int = 1
-    name: str = "threshold"
-    counts_all_keys: bool = False
-    left_out: int = 0
+    def excess(threshold: float) -> float:
+        # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
+        worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
+        return math.log(max(worst.delta, _LEAST) / delta)
 
-    @property
-    def users_for_even_chance(self) -> float:
-        """With how many users a key is kept half the time."""
-        return self.threshold
+    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
+    start = threshold_alone(make, delta=delta).threshold
+    low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
+    if low < lowest:
+        lowest = brentq(excess, low, lowest, xtol=_STEP)
+    step = _STEP
+    while joint_delta(make(lowest), others=others, epsilon=epsilon) > delta:
+        if math.isinf(lowest):
+            raise PlumeBug("no threshold, however high, keeps selection within its budget")
+        lowest, step = lowest + step, 2 * step
+    return make(lowest)
 
-    def weight(self, keys_of_user: Expression) -> Expression:  # noqa: ARG002 - other strategies weigh by it
-        """One user counts one."""
-        return Literal(1)
 
-    def weight_of(self, keys: int) -> int:  # noqa: ARG002 - other strategies weigh by it
-        """One."""
-        return 1
+def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
+    """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
+    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 
-    def chance(self, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The chance that noise makes up for what is missing."""
-        kept: NDArray[np.float64] = tails(self.noise, self.threshold - weights) * (weights >= self.min_users)
-        return kept
 
-    def keep(self, weights: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
-        """Draw noise for every key, then compare."""
-        noised = weights + self.noise.sample(len(weights), entropy)
-        kept: NDArray[np.bool_] = (noised >= self.threshold) & (weights >= self.min_users)
-        return kept
+def lowest_laplace_threshold(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, delta: float) -> int:
+    """Find the smallest threshold that a key with one user passes with probability at most 1 - (1 - delta)^(1/L)."""
+    per_key = -_exact.expm1(_exact.log1p(-_exact.mpf(delta)) / max_keys_per_user)
+    exact_scale = _exact.mpf(noise.scale.numerator) / noise.scale.denominator
+    if isinstance(noise, RoundedLaplace):
+        steps = exact_scale * -_exact.log(2 * per_key) + _exact.mpf(1) / 2
+        # Where even no noise at all would do, noise of 1 is still the least that can be asked for.
+        return 1 + max(1, int(_exact.ceil(steps)))
+    ratio = _exact.exp(-1 / exact_scale)
+    return 1 + max(0, int(_exact.ceil(exact_scale * -_exact.log((1 + ratio) * per_key))))
 
-    def facts(self) -> dict[str, str | float | int]:
-        """List what a reader of a release should know."""
-        return {
-            "strategy": self.name,
-            "counted": "its users",
-            "threshold": self.threshold,
-            "noise": self.noise.kind,
-            "standard_deviation": self.noise.standard_deviation,
-            "min_users": self.min_users,
-        }
+
+def chance_alone(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, steps: int) -> float:
+    """The chance that any key of one user alone passes a threshold that is `steps` above what the user adds to it."""
+    alone = _tail(noise, steps)
+    return float(-_exact.expm1(max_keys_per_user * _exact.log1p(-alone)))
+
+
+def _tail(noise: DiscreteLaplace | RoundedLaplace, at_least: int) -> mpmath.mpf:
+    """Pr[noise >= at_least], for discrete noise where at_least >= 0, for rounded noise where at_least >= 1."""
+    rate = _exact.mpf(noise.scale.denominator) / noise.scale.numerator
+    if isinstance(noise, RoundedLaplace):
+        return _exact.exp(-rate * (at_least - _exact.mpf(1) / 2)) / 2
+    return _exact.exp(-rate * at_least) / (1 + _exact.exp(-rate))

@@ -15,9 +15,10 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.privacy.cost import GaussianCost, GaussianSelectionCost
-from plume.privacy.gaussian import Floats, Novel, smallest_threshold, threshold_alone
+from plume.privacy.gaussian import Floats, Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
+from plume.selection.threshold import smallest_threshold, threshold_alone
 
 # What one unit of weight is on the grid: 2**20 steps.
 UNIT = 2**20

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from plume.errors import StatementError
+from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.redaction import redacting
 from plume.statement.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
@@ -72,7 +73,8 @@ def _refuse_unknown(text: Text, part: Tree) -> None:
         raise text.refusal(part, "this number cannot be read; write digits, as in 1.5 or 1e6.")
     if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
         raise text.refusal(part, "the pattern of LIKE must be a constant.")
-    if isinstance(part, exp.Like | exp.ILike) and text.language == "spark" and "\\" in part.expression.this:
+    escapes = PRINTERS[text.language].dialect.statements.escapes_in_patterns
+    if isinstance(part, exp.Like | exp.ILike) and escapes and "\\" in part.expression.this:
         # Before most characters it is an error there, which may wait for a row.
         raise text.refusal(
             part, "the pattern of LIKE must have no backslash, which is an escape on Spark; _ is any character."

@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 import plume
-from plume.ledger.charge import Charge
+from plume.ledger.price import Price
 
 Invoke = Callable[..., Result]
 
@@ -94,7 +94,7 @@ def test_verify_ends_with_1_if_something_is_wrong(charge: Invoke, invoke: Invoke
 def test_recover_and_abandon_say_what_became_of_releases(invoke: Invoke, ledger: Path) -> None:
     for name, draws in (("kept", False), ("gone", True)):
         with plume.Ledger(ledger).dataset("searches").claimed(name, "q") as claim:
-            claim.reserve(Charge(10**9, 0, 10**9, 0, 0))
+            claim.reserve(Price(10**9, 0, 10**9, 0, 0))
             if draws:
                 claim.begin_drawing()
     assert "release gone is drawing" in invoke("ledger", "show", ledger).stdout

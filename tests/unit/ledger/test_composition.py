@@ -9,20 +9,20 @@ from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plume.ledger.charge import DELTAS, EPSILONS, Charge, Limit
 from plume.ledger.composition import Total, _by_parts, _epsilon, least_total, total
+from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
 
 mpmath.mp.dps = 50
 LIMIT = Limit(3 * EPSILONS, 10**10)
 
 
-def gaussian(mu: float, passing: float = 0, *, epsilon: float = 1, delta: float = 1e-6) -> Charge:
-    return Charge(round(epsilon * EPSILONS), round(delta * DELTAS), 0, round(mu * EPSILONS), round(passing * DELTAS))
+def gaussian(mu: float, passing: float = 0, *, epsilon: float = 1, delta: float = 1e-6) -> Price:
+    return Price(round(epsilon * EPSILONS), round(delta * DELTAS), 0, round(mu * EPSILONS), round(passing * DELTAS))
 
 
-def laplace(epsilon: float, delta: float = 0) -> Charge:
+def laplace(epsilon: float, delta: float = 0) -> Price:
     units = round(epsilon * EPSILONS)
-    return Charge(units, round(delta * DELTAS), units, 0, round(delta * DELTAS))
+    return Price(units, round(delta * DELTAS), units, 0, round(delta * DELTAS))
 
 
 def composed(events: dict[dp_accounting.DpEvent, int], delta: float) -> float:
@@ -82,7 +82,7 @@ charges = st.one_of(
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(charges, min_size=2, max_size=6))
-def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: list[Charge]) -> None:
+def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: list[Price]) -> None:
     sums = [sum(charge.epsilon for charge in listed[:number]) for number in range(2, len(listed) + 1)]
     found = [least_total(listed[:number], LIMIT) for number in range(2, len(listed) + 1)]
     within = [(spent.epsilon, most) for spent, most in zip(found, sums, strict=True) if spent.within(LIMIT)]
@@ -90,7 +90,7 @@ def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: lis
     assert [spent for spent, _ in within] == sorted(spent for spent, _ in within)
 
 
-def true_delta(charges: list[Charge], epsilon: int) -> mpmath.mpf:
+def true_delta(charges: list[Price], epsilon: int) -> mpmath.mpf:
     """Compose by their parts exactly: of each epsilon the truth is told with odds of e^epsilon to 1, and of Gaussian noise the formula."""
     mu = mpmath.sqrt(mpmath.fsum(mpmath.mpf(charge.mu) ** 2 for charge in charges)) / EPSILONS
     chances = {0: mpmath.mpf(1)}
@@ -116,7 +116,7 @@ def true_gaussian_delta(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
     return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
 
-def states_the_truth(charges: list[Charge], delta: int) -> bool:
+def states_the_truth(charges: list[Price], delta: int) -> bool:
     """Whether at the epsilon that charges compose to by their parts, if they do, their delta is no more than the stated one."""
     epsilon = _epsilon(_by_parts(charges), Limit(10**18, delta))
     return epsilon is None or true_delta(charges, epsilon) * DELTAS <= delta
@@ -135,8 +135,8 @@ few = st.lists(st.tuples(st.integers(1, 2 * EPSILONS), st.integers(1, 12)), min_
 mus = st.lists(st.integers(0, 10**9).map(lambda units: units // 10 ** (units % 9)), max_size=3)
 
 
-def repeated(pure: list[tuple[int, int]], mus: list[int]) -> list[Charge]:
-    return [Charge(e, 0, e, 0, 0) for e, times in pure for _ in range(times)] + [Charge(1, 0, 0, mu, 0) for mu in mus]
+def repeated(pure: list[tuple[int, int]], mus: list[int]) -> list[Price]:
+    return [Price(e, 0, e, 0, 0) for e, times in pure for _ in range(times)] + [Price(1, 0, 0, mu, 0) for mu in mus]
 
 
 @settings(max_examples=60, deadline=None)

@@ -208,9 +208,9 @@ def test_a_release_that_another_process_makes_is_let_be(ledger: plume.Ledger) ->
 
 
 def plume_charge() -> Any:
-    from plume.ledger.charge import Charge  # noqa: PLC0415
+    from plume.ledger.price import Price  # noqa: PLC0415
 
-    return Charge(10**9, 10**9, 0, 10**8, 0)
+    return Price(10**9, 10**9, 0, 10**8, 0)
 
 
 def test_abandoning_keeps_the_spend_and_ends_the_id(ledger: plume.Ledger) -> None:

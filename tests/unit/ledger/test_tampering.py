@@ -13,12 +13,12 @@ import pytest
 
 import plume
 from plume.errors import LedgerDamaged
-from plume.ledger.charge import EPSILONS, Charge
-from plume.ledger.claim import reserve
+from plume.ledger.charge import charge
 from plume.ledger.entry import Entry, Kind, hash_of
+from plume.ledger.price import EPSILONS, Price
 from plume.ledger.store import Refused, append
 
-CHARGE = Charge(EPSILONS, 0, EPSILONS, 0, 0)
+PRICE = Price(EPSILONS, 0, EPSILONS, 0, 0)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def ledger(tmp_path: Path) -> plume.Ledger:
     made = plume.Ledger.create(tmp_path / "l")
     made.add_dataset("d", plume.Budget(3))
     for name in ("a", "b"):
-        reserve(made.path, "d", name, request="q", charge=CHARGE)
+        charge(made.path, "d", name, request="q", price=PRICE)
     return made
 
 
@@ -76,7 +76,7 @@ def test_an_entry_that_holds_what_none_of_its_kind_does_is_told_in_words(
         ledger.verify,
         lambda: ledger.dataset("d").spent,
         ledger.recover,
-        lambda: reserve(ledger.path, "d", "c", request="q", charge=CHARGE),
+        lambda: charge(ledger.path, "d", "c", request="q", price=PRICE),
     ]
     for call in calls:
         with pytest.raises(LedgerDamaged, match=r"is damaged|does not follow"):
@@ -93,7 +93,7 @@ def test_a_cut_off_ledger_and_an_old_copy_are_told_by_a_remembered_head_alone(
     ledger: plume.Ledger, tmp_path: Path
 ) -> None:
     shutil.copy(ledger.path, tmp_path / "copy")
-    old, head = ledger.head, reserve(ledger.path, "d", "c", request="q", charge=CHARGE).hash
+    old, head = ledger.head, charge(ledger.path, "d", "c", request="q", price=PRICE).hash
     shutil.copy(tmp_path / "copy", ledger.path)
     assert ledger.verify(old) == old
     with pytest.raises(LedgerDamaged, match="an older copy, or another ledger"):
@@ -177,7 +177,7 @@ def test_a_ledger_with_other_tables_indexes_or_triggers_is_told(weakened: plume.
 def test_a_ledger_with_other_tables_indexes_or_triggers_is_not_charged(weakened: plume.Ledger) -> None:
     before = weakened.head
     with pytest.raises(LedgerDamaged, match="tables, indexes or triggers are not the ones it was made with"):
-        reserve(weakened.path, "d", "c", request="q", charge=CHARGE)
+        charge(weakened.path, "d", "c", request="q", price=PRICE)
     assert weakened.head == before
 
 
@@ -213,7 +213,7 @@ def test_a_ledger_with_a_broken_chain_is_not_charged(ledger: plume.Ledger, state
     force(ledger, statement)
     before = ledger.head
     with pytest.raises(LedgerDamaged, match="does not follow from the one before it"):
-        reserve(ledger.path, "d", "c", request="q", charge=CHARGE)
+        charge(ledger.path, "d", "c", request="q", price=PRICE)
     assert ledger.head == before
 
 

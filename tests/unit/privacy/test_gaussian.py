@@ -7,7 +7,8 @@ import pytest
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from plume.privacy.gaussian import Novel, delta_of, joint_delta, noise_for, smallest_threshold
+from plume.privacy.gaussian import Novel, delta_of, joint_delta, noise_for
+from plume.selection.threshold import smallest_threshold
 
 EPSILON = math.log(3)
 GOLDEN_NOISE = {(EPSILON, 6e-6): 3.5274367, (EPSILON, 5e-6): 3.5636010, (EPSILON / 2, 5e-6): 6.7400326}

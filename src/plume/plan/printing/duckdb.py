@@ -31,6 +31,7 @@ DUCKDB = Dialect(
         truncates_dates_to_dates=True,
         extracted_units=(*_LONG, "MICROSECOND", "MILLISECOND", "EPOCH", "DAYOFWEEK", "DAYOFYEAR", "ISODOW", "ISOYEAR"),
         truncated_units=_LONG,
+        escapes_in_patterns=False,
         has_catalogue=False,
         tells_capitals_apart=False,
     ),

@@ -28,6 +28,7 @@ SPARK = Dialect(
         truncates_dates_to_dates=False,
         extracted_units=("DAYOFWEEK", "DAYOFWEEK_ISO", "DOW_ISO", "YEAROFWEEK"),
         truncated_units=(),
+        escapes_in_patterns=True,
         has_catalogue=True,
         tells_capitals_apart=True,
     ),

@@ -5,14 +5,14 @@ import pytest
 
 import plume
 from plume.errors import BudgetError
-from plume.ledger.charge import DELTAS, EPSILONS, Limit, charge_of, limit_of
 from plume.ledger.composition import total
-from plume.ledger.publishing import charge_for
+from plume.ledger.price import DELTAS, EPSILONS, Limit, limit_of, price_of
+from plume.ledger.publishing import price_for
 from plume.privacy.cost import EpsilonCost, Spent
 
 
 def charged(epsilon: float) -> int:
-    return charge_of([EpsilonCost("x", Fraction(epsilon))], Spent(epsilon, 0), plume.Budget(epsilon)).epsilon
+    return price_of([EpsilonCost("x", Fraction(epsilon))], Spent(epsilon, 0), plume.Budget(epsilon)).epsilon
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_ten_tenths_are_one() -> None:
 def test_a_million_of_the_smallest_spends_stop_exactly_at_the_limit() -> None:
     limit, unit = (
         limit_of(plume.Budget(1e-3)),
-        charge_of([EpsilonCost("x", Fraction(1e-9))], Spent(1e-9, 0), plume.Budget(1e-9)),
+        price_of([EpsilonCost("x", Fraction(1e-9))], Spent(1e-9, 0), plume.Budget(1e-9)),
     )
     assert total([unit] * 10**6, limit).within(limit)
     assert not total([unit] * (10**6 + 1), limit).within(limit)
@@ -54,7 +54,7 @@ def test_a_million_of_the_smallest_spends_stop_exactly_at_the_limit() -> None:
 def test_a_query_is_charged_no_more_than_its_budget(settings: dict[str, object]) -> None:
     asked = {"user": "u", "keys": "k", "measures": [plume.count(2), plume.users()], "max_keys_per_user": 8}
     query = plume.Query(**asked | settings, budget=plume.Budget(1.1, 1e-5))
-    charge = charge_for(plume.explain(query))
+    charge = price_for(plume.explain(query))
     assert charge.epsilon <= 11 * 10**8
     assert 0 < charge.delta <= 10**10
     assert charge.pure <= charge.epsilon
@@ -65,7 +65,7 @@ def test_parts_of_a_gaussian_query_are_those_it_draws() -> None:
     query = plume.Query(user="u", keys="k", measures=plume.users(), max_keys_per_user=4, budget=plume.Budget(1, 1e-6))
     explanation = plume.explain(query)
     mu = math.sqrt(sum(part["mu"] ** 2 for part in explanation.record()["spent"]))
-    charge = charge_for(explanation)
+    charge = price_for(explanation)
     assert charge.pure == 0
     assert charge.mu == math.ceil(mu * EPSILONS)
     assert charge.passing == math.ceil(explanation.record()["spent"][0]["delta"] * DELTAS)
