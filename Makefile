@@ -8,6 +8,8 @@ SEED ?= 1
 WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
+# Tests start hundreds of processes: where none may keep what Python compiled, each compiles all of Plume again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect test-pyspark test-slow fuzz bench paper paper-full peers clean
 

@@ -6,6 +6,7 @@ Each question costs Spark a second, so `make test` asks few: those of the tests 
 marked `engines` here, and run by `make test-engines`.
 """
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -38,6 +39,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if name != "duckdb" and name not in _named_by(item, "quick_on"):
             item.add_marker("engines")
+
+
+def pytest_collection_finish() -> None:
+    """Tell Python not to look for garbage among thousands of tests, which stay until the end, again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def _runs_on(name: str, item: pytest.Item) -> bool:
