@@ -3,7 +3,8 @@
 A process has one kind of Spark at most: where both are, the second silently is the first. So `make test` runs three processes.
 
 Each question costs Spark a second, so `make test` asks few: those of the tests that are marked `quick_on` a kind of Spark. All others are
-marked `engines` here, and run by `make test-engines`.
+marked `engines` here, and run by `make test-engines`. It also runs what is marked so by hand, on DuckDB
+for example: what says at length what shorter tests say.
 """
 
 import gc

@@ -86,7 +86,14 @@ def keys_of(name: str) -> duckdb.DuckDBPyRelation:
     return table_of(name).filter("k IS NOT NULL").project("k").distinct()
 
 
-@pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        "plume",
+        pytest.param("naive", marks=pytest.mark.engines),
+        pytest.param("runtime_optimized", marks=pytest.mark.engines),
+    ],
+)
 @pytest.mark.parametrize("name", TYPES)
 def test_keys_of_a_type_are_selected_and_counted(name: str, pipeline: str) -> None:
     assert answer(asking(), table_of(name), pipeline=pipeline) == {"k": TYPES[name][3], "count": [3, 2]}

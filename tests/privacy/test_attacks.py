@@ -48,7 +48,7 @@ def noise_alone() -> list[float]:
     return plume.run(query, NOBODY, engine=ENGINE).to_arrow()["v_sum"].to_pylist()
 
 
-@pytest.mark.parametrize("forks", [16, pytest.param(64, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("forks", [16, pytest.param(64, marks=pytest.mark.engines)])
 def test_releases_of_forked_processes_share_no_noise(forks: int) -> None:
     # Two draws of a scale of 10^11 steps are the same with a chance of 2e-12 or so; two releases have 32 of them.
     command = [sys.executable, "-c", FORKS, str(Path(__file__).parents[1]), str(forks)]

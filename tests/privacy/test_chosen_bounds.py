@@ -29,7 +29,7 @@ OPEN = replace(
     composition="tight",
 )
 WHATS = ["above: high_total", "around: high_total", "count: max_per_key", "mean: high"]
-PIPELINES = ["plume", "naive"]
+PIPELINES = ["plume", pytest.param("naive", marks=pytest.mark.engines)]
 pytestmark = pytest.mark.large
 
 

@@ -15,7 +15,7 @@ from privacy.test_neighbours import EVERYBODY, PAIRS, QUERY, SELECTED, WITHOUT, 
 
 AUTO = replace(QUERY, max_keys_per_user="auto", selection="weighted_gaussian", composition="tight")
 FULL, LIMIT = 1024, "max_keys_per_user"
-PIPELINES = ["plume", "naive"]
+PIPELINES = ["plume", pytest.param("naive", marks=pytest.mark.engines)]
 pytestmark = pytest.mark.large
 
 

@@ -163,7 +163,7 @@ def rows_of_others_stay(sql: str, one: list[Any], other: list[Any], user: int) -
     assert not differ(sql, {"a": table(one), "b": table(other)}, user)
 
 
-@pytest.mark.parametrize("examples", [50, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [50, pytest.param(150, marks=pytest.mark.engines)])
 def test_without_a_user_the_rows_of_others_stay(examples: int) -> None:
     settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))(rows_of_others_stay)()
 

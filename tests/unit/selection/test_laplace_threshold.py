@@ -47,7 +47,7 @@ def test_the_threshold_for_rounded_noise_is_the_smallest_that_keeps_delta(scale:
     assert strategy.cost.epsilon == 4 / scale
 
 
-@pytest.mark.parametrize("points", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("points", [2_000, pytest.param(10_000, marks=pytest.mark.engines)])
 def test_at_thousands_of_points_the_threshold_is_the_smallest_that_keeps_delta(points: int) -> None:
     random = np.random.default_rng(1)
     with mpmath.workdps(50):
