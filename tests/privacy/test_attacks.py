@@ -199,7 +199,7 @@ PIECES = (1, 2, 3, 7, 50, 350, 700)
 
 
 @pytest.mark.parametrize("ways", [1, pytest.param(len(PIECES), marks=pytest.mark.slow)])
-@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+@pytest.mark.parametrize("threads", [1, *(pytest.param(threads, marks=pytest.mark.engines) for threads in (2, 3)), 8])
 def test_no_order_of_rows_and_no_number_of_threads_or_pieces_changes_a_sum(threads: int, ways: int) -> None:
     """Casacuberta, Shoemate, Vadhan and Wagaman 2022: 20 orders in 7 kinds of pieces on 4 numbers of threads are one answer."""
     expected = exact_release(REORDERED, ORDERED, engine=ENGINE)
