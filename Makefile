@@ -8,13 +8,15 @@ SEED ?= 1
 WORDS ?= $(wildcard ../shared/data/words.parquet)
 VENV := .venv
 DEMO := .venv-demo
+# Tests start hundreds of processes: where none may keep what Python compiled, each compiles all of Plume again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect test-pyspark test-slow fuzz bench paper paper-full peers clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
-	@echo "make test    checks, all tests on DuckDB, the quick ones of Spark and Spark Connect"
-	@echo "make test-engines  the rest of the tests of Spark and Spark Connect"
+	@echo "make test    checks, the tests on DuckDB, the quick ones of Spark and Spark Connect"
+	@echo "make test-engines  the rest of the tests of Spark and Spark Connect, and what takes longer on DuckDB"
 	@echo "make test-slow  the long tests, on all engines"
 	@echo "make test-pyspark  tests of Spark on an older PySpark (VERSION=4.1)"
 	@echo "make fuzz    hostile statements, and hostile values of every type in every role, made up from a seed (SECONDS=3600 SEED=1)"
@@ -59,7 +61,7 @@ docs: setup
 	@echo "build/docs/index.html"
 
 test: check browser
-	$(VENV)/bin/pytest --numprocesses 2 --dist worksteal -m "not slow"
+	$(VENV)/bin/pytest --numprocesses 2 --dist worksteal -m "not slow and not engines"
 	$(MAKE) --jobs 2 test-spark test-spark-connect
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
@@ -67,9 +69,9 @@ test-spark test-spark-connect: setup
 	$(VENV)/bin/pytest -m "not slow and not engines" --engines $(@:test-%=%)
 
 test-engines:
-	$(MAKE) --jobs 2 engines-spark engines-spark-connect
+	$(MAKE) --jobs 2 engines-spark engines-spark-connect engines-duckdb
 
-engines-spark engines-spark-connect: setup
+engines-spark engines-spark-connect engines-duckdb: setup
 	$(VENV)/bin/pytest -m "engines and not slow" --engines $(@:engines-%=%)
 
 # Spark as it was: each version of PySpark in an environment of its own. PySpark 4.1 leaves sockets for Python to close, which is no fault of ours.

@@ -3,9 +3,11 @@
 A process has one kind of Spark at most: where both are, the second silently is the first. So `make test` runs three processes.
 
 Each question costs Spark a second, so `make test` asks few: those of the tests that are marked `quick_on` a kind of Spark. All others are
-marked `engines` here, and run by `make test-engines`.
+marked `engines` here, and run by `make test-engines`. It also runs what is marked so by hand, on DuckDB
+for example: what says at length what shorter tests say.
 """
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -38,6 +40,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
         if name != "duckdb" and name not in _named_by(item, "quick_on"):
             item.add_marker("engines")
+
+
+def pytest_collection_finish() -> None:
+    """Tell Python not to look for garbage among thousands of tests, which stay until the end, again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 def _runs_on(name: str, item: pytest.Item) -> bool:

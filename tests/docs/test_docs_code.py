@@ -2,6 +2,8 @@
 
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks|experiments)/[
 NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
 IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
 
+ON_SPARK = ROOT / "docs" / "spark.md"
 GUIDES = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
@@ -45,13 +48,28 @@ def headings(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.replace("*", "")).lower().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page != README and python_blocks(page)], ids=name)
-def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
+def check_code(page: Path) -> None:
     for shown in run_page(page)[1]:
         if shown.within:
             assert alike(shown.block.code, shown.printed, within=shown.within)
         else:
             assert shown.block.code == shown.printed
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page not in (README, ON_SPARK) and python_blocks(page)], ids=name
+)
+def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
+    check_code(page)
+
+
+@pytest.mark.starts("spark")
+def test_code_for_spark_runs_and_prints_what_is_shown() -> None:
+    """In a process of its own: the page stops its session, which would be that of other tests."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from docs.test_docs_code import ON_SPARK, check_code; check_code(ON_SPARK)"
+    command = [sys.executable, "-c", code, str(ROOT / "tests")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if commands(page)], ids=name)

@@ -13,6 +13,8 @@ from docs.pages import PAGES, ROOT
 from docs.test_cli_page import options
 from plume.cli.main import main
 
+# To build it takes as long as hundreds of other tests.
+pytestmark = pytest.mark.engines
 SITE = [page.relative_to(ROOT).with_suffix(".html") for page in PAGES]
 
 

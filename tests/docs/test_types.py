@@ -3,10 +3,12 @@
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from docs.pages import README, python_blocks
+import plume
+from docs.pages import README, ROOT, python_blocks
 
 FIRST = python_blocks(README)[0].code
 # What else may be written: one measure, tuples, a mapping, open numbers, all settings.
@@ -25,20 +27,24 @@ WRONG = FIRST.replace('keys="recipe"', "keys=3")
 
 
 PROGRAMS = {"readme.py": FIRST, "settings.py": SETTINGS, "wrong.py": WRONG}
-# At its strictest with ours, and at its defaults for strangers.
-CHECKERS = {"mypy": ["--strict", "--cache-dir", "cache"], "pyright": ["--pythonpath", sys.executable]}
+# As strict as with ours, whose settings it reads and where `make check` left all of Plume read; and at its defaults for strangers.
+CHECKERS = {"mypy": (ROOT, []), "pyright": (None, ["--pythonpath", sys.executable])}
 
 
 @pytest.fixture(params=CHECKERS, scope="module")
 def errors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """What a type checker finds wrong; all programs are checked at once, since each check reads all of Plume."""
-    folder = tmp_path_factory.mktemp(request.param)
+    folder, (where, options) = tmp_path_factory.mktemp(request.param), CHECKERS[request.param]
     for name, program in PROGRAMS.items():
         (folder / name).write_text(program, encoding="utf-8")
-    command = [sys.executable, "-m", request.param, *CHECKERS[request.param], *PROGRAMS]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603 - our own
+    command = [sys.executable, "-m", request.param, *options, *(str(folder / name) for name in PROGRAMS)]
+    done = subprocess.run(command, cwd=where or folder, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert done.returncode == 1, done.stdout + done.stderr
     return [line for line in done.stdout.splitlines() if re.search(r":\d+.* error: ", line)]
+
+
+def test_checkers_of_strangers_may_believe_our_types() -> None:
+    assert (Path(plume.__file__).parent / "py.typed").exists()
 
 
 def test_type_checkers_find_nothing_wrong(errors: list[str]) -> None:

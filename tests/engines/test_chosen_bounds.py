@@ -79,7 +79,7 @@ def histogram(case: Asked, rows: list[Record], number: int) -> dict[int, int]:
     return dict(found)
 
 
-@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+@pytest.mark.parametrize("pipeline", ["plume", pytest.param("naive", marks=pytest.mark.engines)])
 def test_histograms_of_sizes_equal_the_reference(engine: Engine, pipeline: str) -> None:
     crowded: Counter[int] = Counter()
     steps = [f"sizes_{number + 1}_exact" for number in range(len(OPEN))]

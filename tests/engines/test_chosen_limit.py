@@ -80,7 +80,6 @@ def found_in(rows: pa.Table) -> dict[int, tuple[int, int]]:
     return {row["bucket"]: (row["users"], row["fullness"]) for row in rows.to_pylist()}
 
 
-@pytest.mark.quick_on("spark")
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
 def test_the_histogram_equals_the_reference(engine: Engine, pipeline: str) -> None:
     crowded: dict[str, int] = defaultdict(int)

@@ -47,7 +47,7 @@ def answer(engine: Engine, query: plume.Query, rows: pa.Table, **settings: Any) 
     return exact_release(query, rows, engine=engine, **settings).to_pydict()
 
 
-@pytest.mark.quick_on("spark", "spark-connect")
+@pytest.mark.quick_on("spark")
 @pytest.mark.parametrize("others", [[], [1.0, 2.0]])
 def test_special_values_count_by_the_declared_rule(engine: Engine, others: list[float]) -> None:
     keys = [f"{number:02}" for number in range(len(VALUES)) for _ in range(1 + len(others))]

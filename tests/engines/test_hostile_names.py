@@ -51,11 +51,15 @@ NAMES = [
 ]  # fmt: skip
 
 
+def every_second(several: list[str]) -> list[Any]:
+    """Some names, of which `make test` tries every second, and `make test-engines` the others."""
+    return [pytest.param(name, marks=[pytest.mark.engines] * (number % 2)) for number, name in enumerate(several)]
+
+
 def every_third(first: int) -> list[Any]:
-    """All names, of which `make test` tries every third; three tests that begin at others try all of them between them."""
-    return [
-        pytest.param(name, marks=[] if number % 3 == first else pytest.mark.slow) for number, name in enumerate(NAMES)
-    ]
+    """All names, of which every third is quick; three tests that begin at others try all of them between them."""
+    slow = [pytest.param(name, marks=pytest.mark.slow) for number, name in enumerate(NAMES) if number % 3 != first]
+    return [*every_second(NAMES[first::3]), *slow]
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +104,7 @@ def quoted(name: str) -> str:
 HEADERS = [name for name in NAMES if name.strip("\ufeff")]
 
 
-@pytest.mark.parametrize("name", HEADERS[::3])
+@pytest.mark.parametrize("name", every_second(HEADERS[::3]))
 def test_a_hostile_name_in_the_first_line_of_csv_is_only_a_name(folder: Path, name: str) -> None:
     with (folder / "rows.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([[name, "k of it"], ["a", "x"], ["b", "x"]])
@@ -108,7 +112,7 @@ def test_a_hostile_name_in_the_first_line_of_csv_is_only_a_name(folder: Path, na
     assert answer(query, folder / "rows.csv")["count"] == [2]
 
 
-@pytest.mark.parametrize("name", NAMES[::3])
+@pytest.mark.parametrize("name", every_second(NAMES[::3]))
 def test_a_hostile_name_in_json_is_only_a_name(folder: Path, name: str) -> None:
     text = "".join(json.dumps({name: user, "k of it": "x"}) + "\n" for user in "ab")
     query = asking(user=name, keys="k of it", public_keys=["x"])
@@ -141,7 +145,7 @@ def test_hostile_names_of_parts_of_a_key_are_only_names() -> None:
     assert found == {"k": keys.to_pylist()[:2], "count": [2, 2]}
 
 
-@pytest.mark.parametrize("name", NAMES[:60:2])
+@pytest.mark.parametrize("name", every_second(NAMES[:60:2]))
 def test_hostile_constants_in_a_condition_are_only_constants(name: str) -> None:
     rows = pa.table({"u": ["a", "b", "c"], "k": ["x"] * 3, "t": [name, "other", name]})
     text = name.replace("'", "''")

@@ -86,7 +86,14 @@ def keys_of(name: str) -> duckdb.DuckDBPyRelation:
     return table_of(name).filter("k IS NOT NULL").project("k").distinct()
 
 
-@pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        "plume",
+        pytest.param("naive", marks=pytest.mark.engines),
+        pytest.param("runtime_optimized", marks=pytest.mark.engines),
+    ],
+)
 @pytest.mark.parametrize("name", TYPES)
 def test_keys_of_a_type_are_selected_and_counted(name: str, pipeline: str) -> None:
     assert answer(asking(), table_of(name), pipeline=pipeline) == {"k": TYPES[name][3], "count": [3, 2]}
@@ -102,7 +109,9 @@ def test_public_keys_of_a_type_are_counted(name: str) -> None:
     assert answer(asking(public_keys=keys_of(name)), table_of(name)) == {"k": TYPES[name][3], "count": [3, 2]}
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.engines] * (number % 2)) for number, name in enumerate(TYPES)]
+)
 def test_users_with_too_many_keys_of_a_type_are_cut(name: str) -> None:
     both = table_of(name).project("u[7:] AS u, k")
     counts = answer(asking(max_keys_per_user=1, public_keys=keys_of(name)), both)["count"]

@@ -22,7 +22,7 @@ def found(engine: Engine) -> pa.Table:
     return exact_release(query, TABLE, engine=engine)
 
 
-@pytest.mark.quick_on("spark", "spark-connect")
+@pytest.mark.quick_on("spark")
 @pytest.mark.parametrize(("measure", "sql", "within"), MEASURES, ids=[measure.name for measure, _, _ in MEASURES])
 def test_a_measure_among_many_is_the_exact_answer(found: pa.Table, measure, sql: str, within: float) -> None:
     exact = exact_answers(f"CAST({sql} AS DOUBLE)")
@@ -30,7 +30,7 @@ def test_a_measure_among_many_is_the_exact_answer(found: pa.Table, measure, sql:
     assert found[measure.name].to_pylist() == pytest.approx([value for _, value in exact], abs=within)
 
 
-@pytest.mark.quick_on("spark", "spark-connect")
+@pytest.mark.quick_on("spark")
 def test_measures_of_time_among_many_are_of_their_type(found: pa.Table) -> None:
     assert {type(value) for value in found["day_median"].to_pylist()} == {date}
     assert {type(value) for value in found["moment_mean"].to_pylist()} == {datetime}

@@ -82,12 +82,14 @@ def noised(engine: Engine, synthetic: str) -> dict[str, pa.Table]:
     }
 
 
+@pytest.mark.engines
 @pytest.mark.large
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_about_862_keys_are_retained_of_a_million_users(noised: dict[str, pa.Table], pipeline: str) -> None:
     assert 800 <= noised[pipeline].num_rows <= 930
 
 
+@pytest.mark.engines
 @pytest.mark.large
 def test_plume_is_as_accurate_as_naive_and_runtime_optimized_is_not(
     noised: dict[str, pa.Table], truth: dict[int, int]
@@ -98,6 +100,7 @@ def test_plume_is_as_accurate_as_naive_and_runtime_optimized_is_not(
     assert fast > max(naive, ours) + 10
 
 
+@pytest.mark.engines
 @pytest.mark.large
 def test_without_noise_plume_equals_naive_and_runtime_optimized_loses_three_times_as_much(
     engine: Engine, synthetic: str, truth: dict[int, int]

@@ -41,7 +41,7 @@ def exactly(text: str, engine: Engine, **settings: Any) -> list[dict[str, Any]]:
     return asked.statement.ordering.apply(rows).to_pylist()
 
 
-@pytest.mark.quick_on("spark", "spark-connect")
+@pytest.mark.quick_on("spark")
 def test_a_join_of_two_parquet_files(engine: Engine, tmp_path: Path) -> None:
     for name, rows in {"searches": SEARCHES, "people": PEOPLE}.items():
         pq.write_table(rows, tmp_path / f"{name}.parquet")

@@ -1,6 +1,6 @@
 """Kills, races and full disks: whatever happens, nothing is overspent, drawn twice, or drawn without being charged.
 
-A tenth of it runs by default, all of it in `make test-slow`.
+A small part of it runs by default, a tenth in `make test-engines`, all of it in `make test-slow`.
 """
 
 import json
@@ -34,7 +34,10 @@ def test_a_kill_at_every_point_leaves_what_the_protocol_says(tmp_path: Path, rou
     assert seen_by("crashing", tmp_path, "points", rounds) == dict.fromkeys(POINTS, rounds)
 
 
-@pytest.mark.parametrize(("kills", "seed"), [(100, 1), pytest.param(1000, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kills", "seed"),
+    [pytest.param(100, 1, marks=pytest.mark.engines), pytest.param(1000, 2, marks=pytest.mark.slow)],
+)
 def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed: int) -> None:
     seen = seen_by("crashing", tmp_path, "random", kills, seed)
     assert sum(seen.values()) == kills
@@ -42,7 +45,9 @@ def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed:
     assert {f"killed: {state}" for state in (None, "reserved", "drawing", "staged", "released")} <= seen.keys()
 
 
-@pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "rounds", [2, pytest.param(5, marks=pytest.mark.engines), pytest.param(50, marks=pytest.mark.slow)]
+)
 def test_sixteen_processes_at_once_are_granted_exactly_what_there_is(tmp_path: Path, rounds: int) -> None:
     assert seen_by("racing", tmp_path, "ledger", rounds) == [[100, 100]] * rounds
 
@@ -60,7 +65,14 @@ def test_two_processes_with_one_release_id_draw_once(tmp_path: Path, rounds: int
     assert seen["released"] >= rounds
 
 
-@pytest.mark.parametrize("size", SIZES)
+# By default the smallest, the largest, and those where what is left behind changes.
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param(size, marks=[] if place in (0, 3, 4, 5, 7) else pytest.mark.engines)
+        for place, size in enumerate(SIZES)
+    ],
+)
 def test_a_full_disk_leaves_the_ledger_as_it_was_or_further_on(tmp_path: Path, size: str) -> None:
     seen = seen_by("filling", tmp_path, SIZES.index(size))
     assert seen["code"] == "ResourceError"

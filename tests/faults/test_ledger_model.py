@@ -135,7 +135,9 @@ class LedgerMachine(RuleBasedStateMachine):
         assert {name: files[name] for name in self.model.released} == self.model.released
 
 
-@pytest.mark.parametrize("sequences", [200, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "sequences", [60, pytest.param(200, marks=pytest.mark.engines), pytest.param(2000, marks=pytest.mark.slow)]
+)
 def test_random_sequences_end_where_the_model_does(sequences: int) -> None:
     run_state_machine_as_test(
         LedgerMachine,

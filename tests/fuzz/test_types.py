@@ -7,7 +7,7 @@ from fuzz.fuzzing import flaws
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 
-SEED, ON_DUCKDB, ON_SPARK = 1, 90, 6
+SEED, ON_DUCKDB, ON_SPARK = 1, 60, 6
 
 
 def test_a_user_more_with_hostile_values_changes_nothing_about_how_a_run_ends(engine: Engine) -> None:

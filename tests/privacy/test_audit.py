@@ -60,8 +60,15 @@ BY_DEFAULT = [
     "no first bounding",
     "a seed used twice",
     "floating-point noise",
-    "a limit chosen by raw counts",
 ]
+# The same where numbers are chosen, which takes longer.
+AT_LENGTH = ["a limit chosen by raw counts"]
+
+
+def when(name: str) -> list[pytest.MarkDecorator]:
+    if name in BY_DEFAULT:
+        return []
+    return [pytest.mark.engines if name in AT_LENGTH else pytest.mark.slow]
 
 
 def first_red(asked: plume.Query, trials: int, engine: Engine = ENGINE) -> str | None:
@@ -70,9 +77,7 @@ def first_red(asked: plume.Query, trials: int, engine: Engine = ENGINE) -> str |
     return next((finding.test for finding in found if not finding.passed), None)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in BY_DEFAULT else pytest.mark.slow) for name in PLANTED]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=when(name)) for name in PLANTED])
 def test_a_planted_bug_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     unchecked(monkeypatch)
     PLANTED[name].plant(monkeypatch)

@@ -16,6 +16,7 @@ import pytest
 import plume
 from exact import exact_release
 from outcomes import RELEASED, outcome
+from pairs import pairs
 from plume.engines.engine import Engine
 from plume.errors import ColumnTypeError, InputError
 from questions import answer, asking, people
@@ -265,8 +266,7 @@ READ = {
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
-@pytest.mark.parametrize("more", [5.0, float("inf"), -1e308])
-@pytest.mark.parametrize("read", READ)
+@pytest.mark.parametrize(("read", "more"), pairs(READ, [5.0, float("inf"), -1e308]))
 def test_a_value_does_not_decide_how_nan_of_others_is_read_from_a_file(
     engine: Engine, tmp_path: Path, read: str, more: float, kind: pa.DataType
 ) -> None:

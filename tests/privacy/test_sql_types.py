@@ -11,6 +11,7 @@ import pytest
 import plume
 from exact import exact_release
 from outcomes import RELEASED, outcome
+from pairs import pairs
 from plume.engines.duckdb import DuckDB
 from plume.errors import ColumnTypeError
 from plume.statement.answering import ask
@@ -93,12 +94,13 @@ def largest(name: str) -> int:
     return 2 ** bits[name] - 1
 
 
-@pytest.mark.parametrize("types", UNLIKE, ids=lambda types: f"{types[0]} and {types[2]}")
-@pytest.mark.parametrize(
-    "text", [UNION, JOIN.format("COALESCE(x, x)"), JOIN.format("x")], ids=["union", "join", "plain"]
-)
-def test_unlike_types_are_refused_whatever_the_rows(tmp_path: Path, text: str, types: tuple[str, ...]) -> None:
-    one, value, other, *rows = types
+TEXTS = {"union": UNION, "join": JOIN.format("COALESCE(x, x)"), "plain": JOIN.format("x")}
+NAMES = {f"{one} and {other}": (one, value, other, *rows) for one, value, other, *rows in UNLIKE}
+
+
+@pytest.mark.parametrize(("types", "form"), pairs(NAMES, TEXTS))
+def test_unlike_types_are_refused_whatever_the_rows(tmp_path: Path, types: str, form: str) -> None:
+    (one, value, other, *rows), text = NAMES[types], TEXTS[form]
     ends = {
         outcome(lambda tables=tables: plume.sql(text, tables=tables))
         for tables in (

@@ -237,7 +237,9 @@ def test_a_backslash_in_a_constant_is_one_whatever_the_caller_set(classic: Any) 
         classic.conf.unset("spark.sql.parser.escapedStringLiterals")
 
 
-@pytest.mark.parametrize("where", ["v > 5", "NOT v <= 5", "v <> 5"])
+@pytest.mark.parametrize(
+    "where", ["v > 5", *(pytest.param(more, marks=pytest.mark.engines) for more in ("NOT v <= 5", "v <> 5"))]
+)
 @pytest.mark.parametrize("form", ["path", "frame", "statement"])
 def test_one_value_does_not_decide_how_nan_of_others_is_read(
     session: Any, tmp_path: Path, form: str, where: str
@@ -261,7 +263,7 @@ def test_one_value_does_not_decide_how_nan_of_others_is_read(
 MANY = [str(number) for number in range(100)]
 
 
-@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("zone", [None, pytest.param("UTC", marks=pytest.mark.engines)])
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_a_far_timestamp_in_a_parquet_file_ends_no_run(
     session: Any, tmp_path: Path, unit: str, zone: str | None

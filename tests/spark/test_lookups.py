@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield made
 
 
-@pytest.mark.quick_on("spark", "spark-connect")
+@pytest.mark.quick_on("spark")
 @pytest.mark.parametrize("lookup", ["auto", "broadcast", "join"])
 def test_a_lookup_gives_the_answer_of_every_other(session: Any, expected: pa.Table, lookup: str) -> None:
     assert exact_release(QUERY, ROWS, engine=Spark(session, lookup=lookup)).equals(expected)

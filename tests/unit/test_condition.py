@@ -343,13 +343,14 @@ POISONED = pa.concat_tables(
 )
 
 
-def test_no_row_makes_a_condition_fail() -> None:
+@pytest.mark.parametrize("examples", [100, pytest.param(300, marks=pytest.mark.engines)])
+def test_no_row_makes_a_condition_fail(examples: int) -> None:
     tables = {INPUT: Table(POISONED, dict.fromkeys(POISONED.column_names, Kind.TEXT))}
     numbers_of_views = itertools.count()
     with ENGINE.open(tables) as session, duckdb.connect() as direct:
         direct.register("poisoned", POISONED)
 
-        @settings(max_examples=300, deadline=None)
+        @settings(max_examples=examples, deadline=None)
         @given(where=conditions)
         def keeps_the_rows_that_duckdb_keeps(where: str) -> None:
             query = asking(where=where)

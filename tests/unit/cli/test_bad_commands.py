@@ -118,7 +118,14 @@ def test_a_bad_command_ends_with_2_and_one_sentence(invoke: Invoke, data: Path, 
     assert {path: path.read_bytes() for path in data.iterdir()} == before
 
 
-@pytest.mark.parametrize("kind", ["a broken file", "CSV without a header", "a wrong comparison", "an unknown measure"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "a broken file",
+        "CSV without a header",
+        *(pytest.param(kind, marks=pytest.mark.engines) for kind in ("a wrong comparison", "an unknown measure")),
+    ],
+)
 def test_a_bad_command_of_a_process_of_its_own_is_no_different(data: Path, kind: str) -> None:
     """Here nobody catches what libraries print by themselves."""
     environment = os.environ | {"TMPDIR": str(data)}

@@ -88,13 +88,15 @@ def test_without_a_terminal_nothing_moves(folder: Path) -> None:
         ("plume run - - --query query.toml --quiet < searches.csv", 2, "can be read once only"),
         ("plume sql - <&-", 2, "standard input could not be read as a statement"),
         ("plume sql none.sql", 2, "'none.sql' could not be read as a statement"),
-        ("plume run searches.parquet --query query.toml --quiet --out none/out.csv", 2, "is not there or not writable"),
-        (
-            "plume run searches.parquet --query query.toml --quiet --out out.xlsx",
-            2,
-            "does not end in .parquet or .csv or .json",
+        # The same in this process is in test_bad_commands.py and test_targets.py.
+        *(
+            pytest.param(line, 2, said, marks=pytest.mark.engines)
+            for line, said in {
+                "plume run searches.parquet --query query.toml --quiet --out none/out.csv": "is not there or not writable",
+                "plume run searches.parquet --query query.toml --quiet --out out.xlsx": "does not end in .parquet or .csv or .json",
+                "plume run searches.parquet --query query.toml --out searches.parquet --force": "is part of the data",
+            }.items()
         ),
-        ("plume run searches.parquet --query query.toml --out searches.parquet --force", 2, "is part of the data"),
     ],
 )
 def test_what_cannot_be_read_or_written_is_one_sentence(folder: Path, line: str, code: int, said: str) -> None:

@@ -102,8 +102,14 @@ def reading_rows(
         yield run, found[0]
 
 
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("sent", "times"),
+    [
+        *((sent, 1) for sent in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)),
+        (signal.SIGTERM, 2),
+        *(pytest.param(sent, 2, marks=pytest.mark.engines) for sent in (signal.SIGHUP, signal.SIGQUIT)),
+    ],
+)
 def test_whatever_ends_a_run_leaves_no_rows_of_standard_input(
     tmp_path: Path, asked: list[str], sent: signal.Signals, times: int
 ) -> None:

@@ -173,7 +173,11 @@ def test_a_link_to_itself_is_told(run: Invoke, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("address", ["file://{}", "file:{}"])
-def test_data_by_an_address_is_never_replaced(invoke: Invoke, searches: Path, asked: list[str], address: str) -> None:
+def test_data_by_an_address_is_never_replaced(
+    invoke: Invoke, searches: Path, asked: list[str], address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is refused before the session is asked anything, and to start one takes seconds.
+    monkeypatch.setattr("plume.engines.spark_session.start_session", lambda **settings: None)  # noqa: ARG005
     given = address.format(searches)
     result = invoke("run", given, *asked, "--engine", "spark", "--out", searches, "--force")
     assert refused(result, "is part of the data")

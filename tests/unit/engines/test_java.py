@@ -67,6 +67,7 @@ def test_the_shim_leaves_that_module_out_and_nothing_else(tmp_path: Path) -> Non
     assert said.splitlines() == ["[-Da=b c]", "[]", "[it's]", '["$x"]']
 
 
+@pytest.mark.starts("spark")
 def test_spark_runs_on_a_machine_without_java(tmp_path: Path) -> None:
     """A machine whose path has all the programs of this one but Java."""
     for program in (

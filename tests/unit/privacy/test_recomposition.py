@@ -18,6 +18,7 @@ from scipy import stats
 
 import plume
 from exact import plan_with
+from pairs import pairs
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery, calibrate
 from plume.choosing.choices import Choice
 from plume.choosing.keys_per_user import NoiseKeysPerUser
@@ -145,17 +146,15 @@ def check(strategy: str, noise: str, limit: int, measures: int) -> None:
     assert 0.97 * BUDGET.epsilon <= found <= BUDGET.epsilon + allowance(asked)
 
 
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("strategy", "limit"), pairs(STRATEGIES, LIMITS))
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_plans_with_three_measures_spend_at_most_the_budget_and_nearly_all_of_it(
     strategy: str, noise: str, limit: int
 ) -> None:
     check(strategy, noise, limit, 3)
 
 
-@pytest.mark.parametrize("measures", [1, 2, 4])
-@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize(("limit", "measures"), pairs(LIMITS, [1, 2, 4]))
 @pytest.mark.parametrize(("strategy", "noise"), [*ALL_GAUSSIAN, ("two_round_weighted_gaussian", "gaussian")])
 def test_gaussian_plans_spend_at_most_the_budget_and_nearly_all_of_it(
     strategy: str, noise: str, limit: int, measures: int
