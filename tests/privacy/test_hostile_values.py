@@ -241,8 +241,8 @@ def test_a_far_moment_in_a_dictionary_is_no_key(tmp_path: Path, unit: str, form:
 def test_lists_of_a_dictionary_are_read_whether_or_not_all_of_them_are_empty(tmp_path: Path, form: str) -> None:
     """DuckDB fails where all are, so that one value of one user would decide."""
     kind = pa.list_(pa.dictionary(pa.int8(), pa.string()))
-    for lists in ([[], []], [[], [], ["z"]]):
-        rows = people(k=pa.array(lists, kind))
+    for more in ([], [["z"]]):
+        rows = people(k=pa.array([[], [], *more], kind))
         assert answer(asking(), given(rows, form, "k", tmp_path)) == {"k": [[]], "count": [2]}
 
 
