@@ -69,6 +69,11 @@ def _decimals() -> Iterable[Hostile]:
     yield _plain("decimal64", "decimal", pa.decimal64(18, 2), [Decimal(1)] * 3, [Decimal("9" * 16), None])
 
 
+def _lists(values: pa.Array) -> pa.Array:
+    """Lists of one value each."""
+    return pa.ListArray.from_arrays(range(len(values) + 1), values)
+
+
 def _texts() -> Iterable[Hostile]:
     words = [
         b"",
@@ -94,11 +99,18 @@ def _texts() -> Iterable[Hostile]:
         pa.array(words, pa.large_binary()).view(pa.large_string()),
     )
     yield Hostile("dictionary", "text", ordinary.dictionary_encode(), hostile.dictionary_encode())
-    yield _plain("string_view", "text", pa.string_view(), ["a", "b", "c"], ["", "a\0b", "é" * 100, None])
+    views = pa.array(words, pa.binary_view()).view(pa.string_view())
+    yield Hostile("string_view", "text", ordinary.cast(pa.string_view()), views)
+    yield Hostile("list<string_view>", "other", pa.array([["a"], ["b"], []], pa.list_(views.type)), _lists(views))
+    encoded = ordinary.dictionary_encode(), hostile.dictionary_encode()
+    yield Hostile("list<dictionary>", "other", *map(_lists, encoded))
+    yield Hostile("struct<dictionary>", "other", *(pa.StructArray.from_arrays([found], ["a"]) for found in encoded))
+    yield Hostile("empty list<dictionary>", "other", pa.array([[]] * 3, pa.list_(encoded[0].type)), _lists(encoded[1]))
+    shown = (pa.ListViewArray.from_arrays(range(len(v)), [1] * len(v), v) for v in (ordinary, hostile))
+    yield Hostile("list_view", "other", *shown)
     yield _plain("binary", "other", pa.binary(), [b"a", b"b", b"c"], words)
     yield _plain("fixed binary", "other", pa.binary(2), [b"aa", b"bb", b"cc"], [b"\0\0", b"\xff\xff", None])
-    lists = pa.ListArray.from_arrays(range(len(words) + 1), hostile)
-    yield Hostile("list<string>", "other", pa.array([["a"], ["b"], []]), lists)
+    yield Hostile("list<string>", "other", pa.array([["a"], ["b"], []]), _lists(hostile))
     yield Hostile("struct<string>", "other", pa.array([{"a": "x"}] * 3), pa.StructArray.from_arrays([hostile], ["a"]))
 
 
@@ -121,7 +133,9 @@ def _moments() -> Iterable[Hostile]:
     for unit in ("s", "ms", "us", "ns"):
         for zone in (None, "UTC", "Asia/Kathmandu"):
             found = pa.timestamp(unit, zone)
-            yield Hostile(str(found), "other" if zone else "timestamp", _raw(found, *near), _raw(found, *far))
+            kind, both = "other" if zone else "timestamp", (_raw(found, *near), _raw(found, *far))
+            yield Hostile(str(found), kind, *both)
+            yield Hostile(f"dictionary<{found}>", kind, *(values.dictionary_encode() for values in both))
         lists, more = (pa.ListArray.from_arrays(range(len(v) + 1), _raw(pa.timestamp(unit), *v)) for v in (near, far))
         yield Hostile(f"list<{unit}>", "other", lists, more)
         maps = (

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -198,6 +199,77 @@ def given(rows: pa.Table, form: str, column: str, folder: Path) -> Any:
             return folder / "rows.parquet"
         case _:
             return rows
+
+
+def shared(*values: bytes) -> dict[str, pa.Array]:
+    """Text in what rows share: a dictionary inside of something, or the bytes that views show."""
+    words = text(*values)
+    views = pa.array(values, pa.binary_view()).view(pa.string_view())
+    entries, ends = words.dictionary_encode(), range(len(values) + 1)
+    return {
+        "views": views,
+        "lists of views": pa.ListArray.from_arrays(ends, views),
+        "dictionaries of views": views.cast(pa.large_string())
+        .dictionary_encode()
+        .cast(pa.dictionary(pa.int8(), views.type)),
+        "structures of dictionaries": pa.StructArray.from_arrays([entries], ["a"]),
+        "lists of dictionaries": pa.ListArray.from_arrays(ends, entries),
+        "maps of dictionaries": pa.MapArray.from_arrays(ends, entries, pa.array([1] * len(values))),
+    }
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream", "parquet"])
+@pytest.mark.parametrize("kind", shared(b"x"))
+def test_a_spoilt_text_spoils_no_text_of_others_that_rows_share(tmp_path: Path, kind: str, form: str) -> None:
+    keys = {last: shared(b"x", b"x", b"y", b"y", last)[kind] for last in (b"z", b"\xff")}
+    if form == "parquet" and kind == "dictionaries of views":
+        pytest.skip("Parquet files hold none")
+    answers = [answer(asking(), given(people(k=found), form, "k", tmp_path)) for found in keys.values()]
+    assert answers[0] == answers[1]
+    assert answers[0]["count"] == [2, 2]
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_a_far_moment_in_a_dictionary_is_no_key(tmp_path: Path, unit: str, form: str, *, inside: bool) -> None:
+    keys: Any = moments(unit, 5, 5, FAR[unit], zone="UTC").dictionary_encode()
+    rows = people(k=pa.StructArray.from_arrays([keys], ["t"]) if inside else keys)
+    assert answer(asking(), given(rows, form, "k", tmp_path))["count"] == [2]
+
+
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+def test_lists_of_a_dictionary_are_read_whether_or_not_all_of_them_are_empty(tmp_path: Path, form: str) -> None:
+    """DuckDB fails where all are, so that one value of one user would decide."""
+    kind = pa.list_(pa.dictionary(pa.int8(), pa.string()))
+    for more in ([], [["z"]]):
+        rows = people(k=pa.array([[], [], *more], kind))
+        assert answer(asking(), given(rows, form, "k", tmp_path)) == {"k": [[]], "count": [2]}
+
+
+UNREADABLE = {
+    "runs": pc.run_end_encode(pa.array([1, 1])),
+    "views of lists": pa.array([["x"], ["x"]], pa.list_view(pa.string())),
+    "dictionaries of lists": pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([["x"]])),
+    "unions": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["x", "x"])]),
+    "extensions of views": pa.ExtensionArray.from_storage(
+        pa.json_(pa.string_view()), pa.array(["1", "1"], pa.string_view())
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UNREADABLE)
+def test_what_cannot_be_looked_at_row_by_row_is_refused_by_its_type(kind: str) -> None:
+    with pytest.raises(ColumnTypeError, match=r"column 'k' is .*, which is not read row by row; cast it first\."):
+        answer(asking(), people(k=UNREADABLE[kind]))
+
+
+@pytest.mark.parametrize("last", [b"y", b"\xff"])
+def test_a_parquet_file_of_views_of_lists_is_refused_whatever_lies_in_it(tmp_path: Path, last: bytes) -> None:
+    """DuckDB could read them, and Arrow, which takes over where DuckDB fails, could not look at them row by row."""
+    pq.write_table(people(k=pa.ListViewArray.from_arrays([0, 1], [1, 1], text(b"x", last))), tmp_path / "rows.parquet")
+    with pytest.raises(ColumnTypeError, match=r"column 'k' is list_view<.*>, which is not read row by row"):
+        answer(asking(), tmp_path / "rows.parquet")
 
 
 def test_files_with_a_spoilt_text_are_read_with_their_folders(tmp_path: Path) -> None:

@@ -263,6 +263,28 @@ def test_one_value_does_not_decide_how_nan_of_others_is_read(
 MANY = [str(number) for number in range(100)]
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+@pytest.mark.parametrize("where", ["v = 0", "v IN (0, 7)", "v >= 0", "v BETWEEN 0 AND 1"])
+def test_one_value_does_not_decide_whether_negative_zeros_of_others_are_zero(
+    session: Any, tmp_path: Path, where: str, kind: pa.DataType
+) -> None:
+    """The dictionary of a group of rows does not know that -0.0 is 0.0, and a reader that trusts it leaves the group out."""
+    query = asking(measures=[plume.users()], where=where, public_keys=["x"])
+    answers = []
+    for name, more in {"without": [], "with": [0.0]}.items():
+        values = [-0.0] * 4 + [-1.0] * 3 + more
+        rows = pa.table(
+            {
+                "u": [f"user {number}" for number in range(len(values))],
+                "k": ["x"] * 7 + ["y"] * len(more),
+                "v": pa.array(values, kind),
+            }
+        )
+        answers.append(answer(parquet(tmp_path / f"{name}.parquet", rows), session, query))
+    assert answers[0] == answers[1] == {"k": ["x"], "users": [4]}
+
+
 @pytest.mark.parametrize("zone", [None, pytest.param("UTC", marks=pytest.mark.engines)])
 @pytest.mark.parametrize("unit", ["s", "ms"])
 def test_a_far_timestamp_in_a_parquet_file_ends_no_run(

@@ -3,21 +3,55 @@
 Such a value becomes NULL before an engine sees it, row by row: what is left of the others is the same whether it is there or not.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plume.errors import ColumnTypeError
+
 _LOWEST = (-(2**127)).to_bytes(16, "little", signed=True)
+_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+# Extension types that DuckDB knows; of all others it gets what they are made of.
+_KNOWN_EXTENSIONS = (pa.uuid(), pa.bool8(), pa.json_(), pa.json_(pa.large_string()))
+_NESTED = (
+    pa.types.is_list,
+    pa.types.is_large_list,
+    pa.types.is_fixed_size_list,
+    pa.types.is_struct,
+    pa.types.is_map,
+)
+_HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
+
+
+def refuse_unreadable(schema: pa.Schema, wanted: Collection[str]) -> None:
+    """Refuse columns whose rows cannot be looked at one by one, so that one of them would spoil others."""
+    for field in schema:
+        if field.name in wanted and not _is_readable(field.type):
+            raise ColumnTypeError(
+                f"column {field.name!r} is {field.type}, which is not read row by row; cast it first."
+            )
+
+
+def _is_readable(found: pa.DataType) -> bool:
+    """Return whether a type is none of unions, runs, views of lists, extensions of views, and dictionaries of lists and structures."""
+    if isinstance(found, pa.BaseExtensionType):
+        # Arrow may crash where it casts an extension of views.
+        return _is_readable(found.storage_type) and _without_views(found.storage_type) == found.storage_type
+    if pa.types.is_dictionary(found):
+        return _is_readable(found.value_type) and not pa.types.is_nested(found.value_type)
+    inside = (found.field(place).type for place in range(found.num_fields))
+    known = not pa.types.is_nested(found) or any(is_known(found) for is_known in _NESTED)
+    return known and all(map(_is_readable, inside))
 
 
 def sound(
     rows: pa.Table | pa.RecordBatchReader, target: Callable[[pa.DataType], pa.DataType]
 ) -> pa.Table | pa.RecordBatchReader:
     """Bring columns to the types in which an engine takes them, and make what has no value there NULL."""
-    schema = pa.schema([field.with_type(target(field.type)) for field in rows.schema])
+    schema = pa.schema([field.with_type(target(_plain_type(field.type))) for field in rows.schema])
     if isinstance(rows, pa.Table):
         columns = [_sound_chunks(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -51,13 +85,44 @@ def with_children(found: pa.DataType, target: Callable[[pa.DataType], pa.DataTyp
 def _sound_batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for batch in rows:
         columns = [
-            pa.concat_arrays(_sound(column, kind)) for column, kind in zip(batch.columns, schema.types, strict=True)
+            pa.concat_arrays(_sound(_plain(column), kind))
+            for column, kind in zip(batch.columns, schema.types, strict=True)
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _sound_chunks(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([part for chunk in column.chunks for part in _sound(chunk, kind)], kind)
+    return pa.chunked_array([part for chunk in column.chunks for part in _sound(_plain(chunk), kind)], kind)
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Give values with nothing that rows share: a dictionary inside, or what a view shows, would spoil all rows with one of its values.
+
+    These casts look at no value. A dictionary of text stays one, and its entries are looked at instead.
+    """
+    for target in (_without_views(values.type), _plain_type(values.type)):
+        values = values if values.type == target else values.cast(target)
+    return values
+
+
+def _plain_type(found: pa.DataType) -> pa.DataType:
+    shown = _without_views(found)
+    is_text = pa.types.is_dictionary(shown) and shown.value_type in (pa.string(), pa.large_string())
+    return shown if is_text else _without_dictionaries(shown)
+
+
+def _without_views(found: pa.DataType) -> pa.DataType:
+    if isinstance(found, pa.BaseExtensionType):
+        return found if found in (*_KNOWN_EXTENSIONS, _HUGEINT) else _without_views(found.storage_type)
+    if pa.types.is_dictionary(found):
+        return pa.dictionary(found.index_type, _without_views(found.value_type), found.ordered)
+    return with_children(_VIEWS.get(found, found), _without_views)
+
+
+def _without_dictionaries(found: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(found):
+        return _without_dictionaries(found.value_type)
+    return with_children(found, _without_dictionaries)
 
 
 def _sound(values: pa.Array, kind: pa.DataType) -> list[pa.Array]:

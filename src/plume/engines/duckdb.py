@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
-from plume.engines.arrow_values import in_microseconds, sound
+from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession, typed
 from plume.engines.duckdb_silence import withheld
@@ -275,6 +275,7 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
     wide = {column: column_type(types[column]) for column in wanted if types[column].id == "hugeint"}
     listed = ", ".join(_as_text(column) if column in wide else identifier(column, DUCKDB) for column in wanted)
     stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
+    refuse_unreadable(stream.schema, kinds)
     session.read(f"{name}_stream", sound(stream, in_microseconds))
     columns = ", ".join(typed(column, wide) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from plume.engines.arrow_values import in_microseconds, sound
+from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.errors import InputError
 from plume.plan.types import Kind
 from plume.redaction import redacting
@@ -36,7 +36,10 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
         f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
     )
     with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
-        return sound(_typed(_arrow(content, list(kinds)), kinds), in_microseconds)
+        rows = _typed(_arrow(content, list(kinds)), kinds)
+    refuse_unreadable(rows.schema, kinds)
+    with redacting(Exception, to=refusal):
+        return sound(rows, in_microseconds)
 
 
 def is_spark_frame(content: Any) -> bool:

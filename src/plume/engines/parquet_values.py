@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plume.engines.arrow_values import in_microseconds, sound
+from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.duckdb_types import is_handed_over
 from plume.engines.files import Files
 from plume.errors import ColumnTypeError
@@ -26,6 +26,7 @@ _COPIED = frozenset(
         *("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"),
     }
 )
+_NESTED = frozenset({"list", "array", "struct", "map"})
 _MOST_DIGITS = 38
 # What writers call the folder of rows without a value.
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -52,6 +53,13 @@ def refuse_types_of_no_other_reader(session: Reading, files: Files, types: Mappi
     for name, found in types.items():
         if found.id != "null" and not is_handed_over(found):
             raise ColumnTypeError(f"column {name!r} is {found}, which only DuckDB can read; cast it in the file.")
+    # A file may say that Arrow is to make views of its lists.
+    for path in files.paths if any(found.id in _NESTED for found in types.values()) else ():
+        refuse_unreadable(pq.read_schema(path), types)
+    _refuse_wide_decimals(session, files, types)
+
+
+def _refuse_wide_decimals(session: Reading, files: Files, types: Mapping[str, Any]) -> None:
     listed = ", ".join(constant(str(path), DUCKDB) for path in files.paths)
     if not session.ask(f"SELECT 1 FROM parquet_schema([{listed}]) WHERE precision > {_MOST_DIGITS} LIMIT 1"):
         return
