@@ -154,7 +154,6 @@ def test_keys_that_do_not_leave_duckdb_as_they_are_are_refused(name: str) -> Non
         pa.array([1.5, 2.5], pa.float32()),
         pa.array([1.5, 2.5]).dictionary_encode(),
         pa.array([[1.5], [2.5]]),
-        pa.UnionArray.from_sparse(pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]),
     ],
 )
 def test_arrow_keys_of_which_equal_ones_can_differ_are_refused(keys: pa.Array) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import plume
 from plume.engines.duckdb import DuckDB
+from plume.ledger import charge as charging
 from plume.ledger import claim as claims
 from plume.ledger import shelf as shelves
 from plume.ledger import store
@@ -114,11 +115,11 @@ def second_draw() -> Callable[..., bool]:
 
 
 ARMS: dict[str, Callable[[], None]] = {
-    "before reserving": lambda: die_around(claims, "append", when=entry(Kind.RESERVED)),
+    "before reserving": lambda: die_around(charging, "append", when=entry(Kind.RESERVED)),
     "inside the transaction that reserves": lambda: die_around(
         store, "hash_of", when=lambda one: one.kind == Kind.RESERVED, after=True
     ),
-    "after reserving": lambda: die_around(claims, "append", when=entry(Kind.RESERVED), after=True),
+    "after reserving": lambda: die_around(charging, "append", when=entry(Kind.RESERVED), after=True),
     "before drawing": lambda: die_around(claims, "append", when=entry(Kind.DRAWING)),
     "after drawing is written down": lambda: die_around(claims, "append", when=entry(Kind.DRAWING), after=True),
     "between two draws": lambda: die_around(SystemEntropy, "words", when=second_draw()),
@@ -160,7 +161,7 @@ def watch_steps(moment: tuple[int, int] | None = None) -> list[int]:
         if (len(calls) - 1, calls[-1]) == moment:
             die()
 
-    claims.append = append_and_step
+    claims.append = charging.append = append_and_step
     sys.setprofile(count)
     return calls
 

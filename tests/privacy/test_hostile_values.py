@@ -247,8 +247,15 @@ def test_lists_of_a_dictionary_are_read_whether_or_not_all_of_them_are_empty(tmp
         assert answer(asking(), given(rows, form, "k", tmp_path)) == {"k": [[]], "count": [2]}
 
 
+@pytest.mark.parametrize("form", ["arrow", "stream"])
+def test_a_spoilt_text_in_runs_spoils_no_other(tmp_path: Path, form: str) -> None:
+    rows = people(k=pc.run_end_encode(text(b"x", b"x", b"\xff", b"\xff")))
+    assert answer(asking(), given(rows, form, "k", tmp_path)) == {"k": ["x"], "count": [2]}
+
+
 UNREADABLE = {
-    "runs": pc.run_end_encode(pa.array([1, 1])),
+    "structures of runs": pa.StructArray.from_arrays([pc.run_end_encode(pa.array([1, 1]))], ["r"]),
+    "runs of views": pa.RunEndEncodedArray.from_arrays([2], pa.array(["x"], pa.string_view())),
     "views of lists": pa.array([["x"], ["x"]], pa.list_view(pa.string())),
     "dictionaries of lists": pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array([["x"]])),
     "unions": pa.UnionArray.from_sparse(pa.array([0, 0], pa.int8()), [pa.array(["x", "x"])]),

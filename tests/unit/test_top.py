@@ -42,7 +42,7 @@ def test_of_no_rows_there_are_none_at_the_top() -> None:
 
 @pytest.mark.parametrize("n", [0, -1, 1.5, True, "3", None])
 def test_a_number_of_rows_that_is_none_is_refused(release: plume.Release, n) -> None:
-    with pytest.raises(UsageError, match=r"n is .*; it must be a whole number from 1 on"):
+    with pytest.raises(UsageError, match=r"n is .*; it must be a positive whole number"):
         release.top(n, by="users")
 
 

@@ -29,7 +29,7 @@ _HUGEINT = pa.opaque(pa.binary(16), "hugeint", "DuckDB")
 def refuse_unreadable(schema: pa.Schema, wanted: Collection[str]) -> None:
     """Refuse columns whose rows cannot be looked at one by one, so that one of them would spoil others."""
     for field in schema:
-        if field.name in wanted and not _is_readable(field.type):
+        if field.name in wanted and not _is_readable(_decoded(field.type)):
             raise ColumnTypeError(
                 f"column {field.name!r} is {field.type}, which is not read row by row; cast it first."
             )
@@ -51,7 +51,7 @@ def sound(
     rows: pa.Table | pa.RecordBatchReader, target: Callable[[pa.DataType], pa.DataType]
 ) -> pa.Table | pa.RecordBatchReader:
     """Bring columns to the types in which an engine takes them, and make what has no value there NULL."""
-    schema = pa.schema([field.with_type(target(_plain_type(field.type))) for field in rows.schema])
+    schema = pa.schema([field.with_type(target(_plain_type(_decoded(field.type)))) for field in rows.schema])
     if isinstance(rows, pa.Table):
         columns = [_sound_chunks(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
         return pa.Table.from_arrays(columns, schema=schema)
@@ -100,9 +100,20 @@ def _plain(values: pa.Array) -> pa.Array:
 
     These casts look at no value. A dictionary of text stays one, and its entries are looked at instead.
     """
+    if _decoded(values.type) != values.type:
+        values = pc.run_end_decode(values)
     for target in (_without_views(values.type), _plain_type(values.type)):
         values = values if values.type == target else values.cast(target)
     return values
+
+
+def _decoded(found: pa.DataType) -> pa.DataType:
+    """Give the type of what a column of runs repeats; runs that Arrow cannot write out, or inside of other types, stay and are refused."""
+    if not pa.types.is_run_end_encoded(found):
+        return found
+    inside = found.value_type
+    shared = pa.types.is_nested(inside) or pa.types.is_dictionary(inside) or inside in _VIEWS
+    return found if shared or isinstance(inside, pa.BaseExtensionType) else inside
 
 
 def _plain_type(found: pa.DataType) -> pa.DataType:
