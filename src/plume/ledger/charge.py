@@ -11,7 +11,7 @@ from plume.ledger.store import Refused, append, read_entries
 
 
 def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
-    """Price a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
+    """Charge a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
     while True:
         limit, charges = account(read_entries(path), dataset)
         after = total([*charges, price], limit)

@@ -38,7 +38,7 @@ class Claim:
         return found[-1].kind if found else None
 
     def reserve(self, price: Price) -> None:
-        """Price the dataset, once; a release that is reserved already is not charged again."""
+        """Charge the dataset, once; a release that is reserved already is not charged again."""
         if self.state is None:
             charge(self.path, self.dataset, self.release_id, request=self.request, price=price)
 

@@ -34,7 +34,7 @@ class ChargedDraw:
         return self._entropy.private
 
     def charge(self, price: Price) -> None:
-        """Price the dataset; the run calls this when its data is open, before the first step."""
+        """Charge the dataset; the run calls this when its data is open, before the first step."""
         self._claim.reserve(price)
         self._charged = True
 

@@ -26,6 +26,7 @@ def plume(calibrated: CalibratedQuery) -> Noise:
     keyed = steps.combine_by_key(calibrated, Append("weights", (of_uncut, of_bounded)), name="keyed")
     selected = steps.select_keys(calibrated, keyed, by_user)
 
+    # The second bounding: what the first one took from keys that were dropped is not lost.
     restricted = steps.restrict(calibrated, above_limit, selected, Lookup.BROADCAST)
     of_safe = steps.safe_contributions(calibrated, restricted)
     of_uncut_selected = keyed if carried else _uncut_contributions(calibrated, by_user, selected)

@@ -1,4 +1,7 @@
-"""What Spark says in its own way."""
+"""All that Spark's SQL has in its own way; `duckdb.py` beside it is DuckDB's, `printer.py` the list of what can differ.
+
+How steps are run differs in `plume/engines/spark.py`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
