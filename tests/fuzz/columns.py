@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def _texts() -> Iterable[Hostile]:
     views = pa.array(words, pa.binary_view()).view(pa.string_view())
     yield Hostile("string_view", "text", ordinary.cast(pa.string_view()), views)
     yield Hostile("list<string_view>", "other", pa.array([["a"], ["b"], []], pa.list_(views.type)), _lists(views))
+    yield Hostile("runs", "text", *(pc.run_end_encode(found) for found in (ordinary, hostile)))
     encoded = ordinary.dictionary_encode(), hostile.dictionary_encode()
     yield Hostile("list<dictionary>", "other", *map(_lists, encoded))
     yield Hostile("struct<dictionary>", "other", *(pa.StructArray.from_arrays([found], ["a"]) for found in encoded))
