@@ -1,6 +1,6 @@
 """What it costs to read CSV exactly: in one piece, beside DuckDB's guess at where records begin and beside Arrow, on one thread and on all.
 
-It makes the file in the temporary folder, and removes it.
+It makes the files in the temporary folder, and removes them. Where one file is read in one piece, several are read side by side.
 """
 
 import argparse
@@ -21,6 +21,8 @@ from plume.plan.types import Kind
 
 KINDS = {"user": Kind.TEXT, "page": Kind.TEXT, "seconds": Kind.FLOAT}
 EXACT, GUESSED = "in one piece, exact", "in parallel, guessing"
+FILES = 8
+SPLIT = f"in {FILES} files, each in one piece, exact"
 # Arrow finds where records end before it shares them out, so it is exact as well; but a record larger than a block ends its reading.
 BLOCKS = {"by Arrow, blocks of 1 MiB, exact up to there": 1 << 20, "by Arrow, blocks of 32 MiB, exact": 32 << 20}
 
@@ -32,7 +34,7 @@ BLOCK = """
 """
 
 
-def write(path: Path, gigabytes: float) -> None:
+def write(path: Path, gigabytes: float) -> Path:
     """Write the same 400,000 records again and again; three in ten have a comma in quotes."""
     duckdb.connect().execute(f"COPY ({BLOCK}) TO '{path}' (FORMAT csv)")
     header, _, block = path.read_bytes().partition(b"\n")
@@ -40,6 +42,7 @@ def write(path: Path, gigabytes: float) -> None:
         file.write(header + b"\n")
         for _ in range(round(gigabytes * 10**9 / len(block))):
             file.write(block)
+    return path
 
 
 def read(select: str, threads: int) -> None:
@@ -91,11 +94,12 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "rows.csv"
-        write(path, given.gigabytes)
-        exact = selecting(find_files(path), KINDS, lambda _: [])
+        path = write(Path(folder) / "rows.csv", given.gigabytes)
+        parts = [write(Path(folder) / f"part_{part}.csv", given.gigabytes / FILES) for part in range(FILES)]
+        exact, split = (selecting(find_files(files), KINDS, lambda _: []) for files in (path, parts))
         ways: dict[str, Callable[[int], None]] = {
             EXACT: partial(read, exact),
+            SPLIT: partial(read, split),
             GUESSED: partial(read, exact.replace("parallel=false", "parallel=true")),
             **{way: partial(read_by_arrow, path, block) for way, block in BLOCKS.items()},
         }
