@@ -7,13 +7,21 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import plume
 from browsers import launch
 from plume.errors import printable
 from plume.release import Release
+from plume.synthetic import recipe_searches
 from report.strangers import KEYS, releasing
 
 MANY = [f"key {number:03}" for number in range(60)]
 DESK, PHONE = (1280, 900), (390, 844)
+# In how many lines the text of each cell is set.
+LINES = """cells => cells.map(cell => {
+  const range = new Range();
+  range.selectNodeContents(cell);
+  return range.getClientRects().length;
+})"""
 
 
 @dataclass
@@ -187,4 +195,41 @@ def test_notebooks_show_strangers_words_as_words(browser: Browser, scheme: str) 
     page.set_content("".join(shown._repr_html_() for shown in (query, release, release.explanation)))
     assert page.locator("table.rows td:first-child").all_text_contents() == list(KEYS[:10])
     assert (said, page.locator("script").count()) == ([], 0)
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def curves(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The pages of a query with three measures: what to expect of it, and what was tried."""
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=[plume.users(), plume.count(2), plume.sum("seconds", 0, 60)],
+        max_keys_per_user=4,
+        budget=plume.Budget(epsilon=1.1, delta=1e-5),
+    )
+    folder = tmp_path_factory.mktemp("curves")
+    plume.expect(query, limits=[8]).report(folder / "expect.html")
+    tuned = plume.tune(query, recipe_searches(500, seed=1), limits=[2]).report(folder / "tune.html")
+    return {"expect": folder / "expect.html", "tune": tuned}
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", ["expect", "tune"])
+def test_no_number_or_word_of_figures_is_broken(
+    browser: Browser, curves: dict[str, Path], name: str, size: tuple[int, int]
+) -> None:
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    page.goto(curves[name].as_uri())
+    lines = page.locator(".figures td").evaluate_all(LINES)
+    assert set(lines) <= {0, 1}
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    page.close()
+
+
+@pytest.mark.parametrize("name", ["expect", "tune"])
+def test_all_columns_of_figures_fit_a_desk(browser: Browser, curves: dict[str, Path], name: str) -> None:
+    page = browser.new_page(viewport={"width": DESK[0], "height": DESK[1]})
+    page.goto(curves[name].as_uri())
+    assert page.locator(".wide-table").evaluate("box => box.scrollWidth <= box.clientWidth")
     page.close()

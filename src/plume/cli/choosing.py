@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from plume.cli.help import HelpfulCommand
 from plume.cli.options import force_option, query_options, quiet_option, together
 from plume.settings import AUTO, STRATEGIES
 
@@ -42,7 +43,15 @@ layout_option = click.option(
 )
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            "plume expect --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --limit 16 --at-epsilon 2"
+        ),
+    ),
+)
 @query_options
 @grid_options
 @click.option(
@@ -68,7 +77,15 @@ def expect(**options: Any) -> None:
     print_expectation(options)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            "plume tune searches.parquet --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 8 --limit 4 --out tuned.csv"
+        ),
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @query_options
 @grid_options
@@ -77,6 +94,7 @@ def expect(**options: Any) -> None:
     "selections",
     type=click.Choice((AUTO, *STRATEGIES)),
     multiple=True,
+    metavar="NAME",
     help="Try this --selection as well; repeatable.",
 )
 @click.option(

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from plume.cli.help import HelpfulCommand
 from plume.cli.options import (
     OneForm,
     engine_options,
@@ -21,7 +22,21 @@ from plume.cli.options import (
 )
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            "plume run searches.parquet --user user_id --key recipe \\\n"
+            "  --measure 'count(3)' --measure 'sum(seconds, 0, 60)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --out popular.parquet"
+        ),
+        (
+            "plume run searches.parquet --user user_id --key recipe --measure users \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user auto --where 'seconds > 3' \\\n"
+            "  --intervals 0.95 --report popular.html"
+        ),
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @query_options
 @output_options
@@ -34,18 +49,24 @@ def run(**options: Any) -> None:
     """Answer a query privately.
 
     FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table. - is standard input.
-
-    \b
-    plume run searches.parquet --user user_id --key recipe \\
-      --measure 'count(3)' --measure 'sum(seconds, 0, 60)' \\
-      --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --out popular.parquet
-    """  # noqa: D301 - \b itself, by which click keeps lines as they are
+    """
     from plume.cli.running import run_query  # noqa: PLC0415 - imports engines
 
     run_query(options)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            'plume sql "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (\n'
+            "  epsilon = 1.1, delta = 1e-5, max_groups_contributed = 64,\n"
+            "  privacy_unit_column = user_id)\n"
+            "  recipe, COUNT(*, contribution_bounds_per_group => (0, 3)) AS searches\n"
+            "  FROM 'searches.parquet' GROUP BY recipe\""
+        ),
+    ),
+)
 @click.argument("statement", metavar="STATEMENT")
 @table_options
 @output_options
@@ -58,19 +79,25 @@ def sql(**options: Any) -> None:
     """Answer a statement in BigQuery's differential-privacy syntax.
 
     STATEMENT is the text itself, a file ending in .sql, or - for standard input. FROM 'file.parquet' reads a file.
-
-    \b
-    plume sql "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1.1, delta = 1e-5,
-      max_groups_contributed = 64, privacy_unit_column = user_id)
-      recipe, COUNT(*, contribution_bounds_per_group => (0, 3)) AS searches
-      FROM 'searches.parquet' GROUP BY recipe"
-    """  # noqa: D301 - \b itself, by which click keeps lines as they are
+    """
     from plume.cli.running import run_statement  # noqa: PLC0415 - imports engines
 
     run_statement(options)
 
 
-@click.command(cls=OneForm)
+@click.command(
+    cls=OneForm,
+    examples=(
+        (
+            "plume explain --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64"
+        ),
+        (
+            "plume explain --user user_id --key recipe --measure users \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 64 --sql duckdb"
+        ),
+    ),
+)
 @click.argument("statement", metavar="[STATEMENT]", required=False)
 @optional_query_options
 @table_options
@@ -97,7 +124,16 @@ def explain(**options: Any) -> None:
     print_explanation(options)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            "plume audit --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 4 \\\n"
+            "  --trials 4000 --out audit.txt"
+        ),
+    ),
+)
 @query_options
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to a .json or .txt file."
@@ -124,7 +160,10 @@ def audit(**options: Any) -> None:
     audit_query(options)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=("plume synth --users 1e4 --out made_up.parquet",),
+)
 @click.option(
     "--users", callback=whole_number(1, 10**12), required=True, metavar="N", help="How many to make up, such as 1e6."
 )
@@ -142,7 +181,13 @@ def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None
     write_data(users, out, seed=seed, force=force, quiet=quiet)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        "plume demo",
+        "plume demo --users 5000 --seed 2",
+    ),
+)
 @click.option(
     "--users",
     callback=whole_number(1, 10**6),
@@ -163,16 +208,17 @@ def demo(*, users: int, seed: int, quiet: bool) -> None:
     show_demo(users, seed=seed, quiet=quiet)
 
 
-@click.command()
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        "plume completion bash >> ~/.bashrc",
+        "plume completion zsh >> ~/.zshrc",
+        "plume completion fish > ~/.config/fish/completions/plume.fish",
+    ),
+)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(*, shell: str) -> None:
-    """Print what makes a shell complete commands and options.
-
-    \b
-    plume completion bash >> ~/.bashrc
-    plume completion zsh >> ~/.zshrc
-    plume completion fish > ~/.config/fish/completions/plume.fish
-    """  # noqa: D301 - \b itself, by which click keeps lines as they are
+    """Print what makes a shell complete commands and options."""
     from click.shell_completion import get_completion_class  # noqa: PLC0415 - only this command needs it
 
     complete = get_completion_class(shell)

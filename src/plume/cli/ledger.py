@@ -4,10 +4,23 @@ from pathlib import Path
 
 import click
 
+from plume.cli.help import HelpfulGroup
+
 _file = click.argument("file", type=click.Path(path_type=Path))
 
 
-@click.group()
+@click.group(
+    cls=HelpfulGroup,
+    examples=(
+        "plume ledger create budget.ledger --dataset searches --epsilon 3 --delta 1e-5",
+        (
+            "plume run searches.parquet --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 16 \\\n"
+            "  --ledger budget.ledger --dataset searches --release-id monday"
+        ),
+        "plume ledger show budget.ledger",
+    ),
+)
 def ledger() -> None:
     """Keep the budgets of datasets, and what was spent of them.
 
@@ -15,11 +28,15 @@ def ledger() -> None:
     """
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger create budget.ledger --dataset searches --epsilon 3 --delta 1e-5",))
 @_file
 @click.option("--dataset", required=True, metavar="NAME", help="What to call it.")
-@click.option("--epsilon", type=float, required=True, help="The most all its releases may spend together.")
-@click.option("--delta", type=float, default=0.0, help="The same; above 0 unless all keys are public.")
+@click.option(
+    "--epsilon", type=float, required=True, metavar="NUMBER", help="The most all its releases may spend together."
+)
+@click.option(
+    "--delta", type=float, default=0.0, metavar="NUMBER", help="The same; above 0 unless all keys are public."
+)
 def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
     """Give a dataset a budget, in a new ledger or in an existing one."""
     from plume.cli.accounts import create_dataset  # noqa: PLC0415 - imports SQLite and more
@@ -27,7 +44,7 @@ def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
     create_dataset(file, dataset, epsilon=epsilon, delta=delta)
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger show budget.ledger",))
 @_file
 def show(*, file: Path) -> None:
     """Say what each dataset may spend, has spent and has left."""
@@ -36,7 +53,7 @@ def show(*, file: Path) -> None:
     show_datasets(file)
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger history budget.ledger",))
 @_file
 def history(*, file: Path) -> None:
     """List everything that happened, in order."""
@@ -45,7 +62,7 @@ def history(*, file: Path) -> None:
     show_history(file)
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger verify budget.ledger",))
 @_file
 @click.option("--head", metavar="HASH", help="A head that was remembered, as `plume run` prints it.")
 def verify(*, file: Path, head: str | None) -> None:
@@ -58,7 +75,7 @@ def verify(*, file: Path, head: str | None) -> None:
     verify_ledger(file, head)
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger recover budget.ledger",))
 @_file
 def recover(*, file: Path) -> None:
     """Finish what crashes left behind, and say what became of it."""
@@ -67,7 +84,7 @@ def recover(*, file: Path) -> None:
     recover_releases(file)
 
 
-@ledger.command()
+@ledger.command(examples=("plume ledger abandon budget.ledger monday",))
 @_file
 @click.argument("release_id")
 def abandon(*, file: Path, release_id: str) -> None:

@@ -17,6 +17,7 @@ import click
 
 from plume.cli.choosing import expect, tune
 from plume.cli.commands import audit, completion, demo, explain, run, sql, synth
+from plume.cli.help import HelpfulGroup
 from plume.cli.ledger import ledger
 from plume.errors import BudgetExceeded, PlumeError, UsageError, printable
 from plume.version import __version__
@@ -28,7 +29,7 @@ _UNEXPECTED = (
 )
 
 
-class _Commands(click.Group):
+class _Commands(HelpfulGroup):
     """A group of commands that end with a sentence, never with a traceback."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -79,6 +80,13 @@ def _code_of(error: PlumeError) -> int:
 @click.group(
     cls=_Commands,
     commands=[run, sql, explain, expect, tune, ledger, audit, synth, demo, completion],
+    examples=(
+        "plume demo",
+        (
+            "plume run searches.parquet --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 16"
+        ),
+    ),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 2 wrong use, 3 the budget does not allow it, 130 interrupted, 1 anything else.",
 )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from plume.cli.help import HelpfulCommand
 from plume.settings import AUTO, REQUIRED, SETTINGS, Kind, Setting
 
 Command = Callable[..., None]
@@ -37,7 +38,7 @@ _OF_QUERIES = tuple(setting.name for setting in SETTINGS)
 _OF_STATEMENTS = ("tables", "public_tables", "units")
 
 
-class OneForm(click.Command):
+class OneForm(HelpfulCommand):
     """A command that takes a statement, or else the options of a query."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -128,7 +129,7 @@ engine_options = together(
         help="Where the query runs: in this process, or on a cluster.",
     ),
     click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
-    click.option("--threads", type=click.IntRange(min=1), help="DuckDB's default is one per core."),
+    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="DuckDB's default is one per core."),
     click.option(
         "--temp-directory",
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),

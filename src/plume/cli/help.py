@@ -1,0 +1,86 @@
+"""What `--help` looks like: what a command is for, examples to copy, and its options in groups, those that most people need first.
+
+click lists options one below the other, and has no place for examples whose lines must stay as they are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+MOST_NEEDED = "What most people need"
+_ALL, _OTHERS = "Options", "Other options"
+GROUPS: dict[str, tuple[str, ...]] = {
+    MOST_NEEDED: (
+        *("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "--delta", "--where"),
+        *("--intervals", "--out", "--report"),
+    ),
+    "What to try": ("--limit", "--at-epsilon", "--at-selection", "--at-measure", "--users-per-key", "--keys-of-user"),
+    "What names in a statement mean": ("--table", "--public-table", "--unit"),
+    "More about what to ask": (
+        *("--query", "--public-keys", "--min-users", "--selection", "--noise", "--composition", "--share"),
+        "--pipeline",
+    ),
+    "Where results go": ("--format", "--sql", "--top", "--record", "--force", "--quiet"),
+    "Where it is charged": ("--ledger", "--dataset", "--release-id"),
+    "Who does the work": (
+        *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory"),
+        *("--spark-lookup", "--spark-store", "--spark-master", "--spark-remote", "--spark-conf"),
+    ),
+}
+"""In which group an option is shown, and where in it. A command with few options shows them in one, as does what is not here."""
+_FEW = 8
+
+_Row = tuple[str, str]
+
+
+class HelpfulCommand(click.Command):
+    """A command with examples, and with options in groups."""
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.examples = examples
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command is for, and its examples to the letter."""
+        super().format_help_text(ctx, formatter)
+        if not self.examples:
+            return
+        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+            for number, example in enumerate(self.examples):
+                if number and "\n" in self.examples[number - 1] + example:
+                    formatter.write_paragraph()
+                for line in example.splitlines():
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, group by group."""
+        for title, rows in _grouped(self.get_params(ctx), ctx):
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+class HelpfulGroup(HelpfulCommand, click.Group):
+    """A group of commands with examples; its commands have some too."""
+
+    command_class = HelpfulCommand
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def _grouped(params: list[click.Parameter], ctx: click.Context) -> Iterator[tuple[str, list[_Row]]]:
+    """Give the options of each group; those of no group come last."""
+    options = [param for param in params if isinstance(param, click.Option)]
+    shown = [(option, row) for option in options if (row := option.get_help_record(ctx)) is not None]
+    if len(shown) <= _FEW:
+        yield _ALL, [row for _, row in shown]
+        return
+    rows = {max(option.opts, key=len): row for option, row in shown}
+    for title, names in GROUPS.items():
+        if listed := [rows.pop(name) for name in names if name in rows]:
+            yield title, listed
+    if rows:
+        yield _OTHERS, list(rows.values())
