@@ -14,11 +14,13 @@ import pyarrow.parquet
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.far_dates import TOO_FAR
+from plume.far_dates import TOO_FAR, python_rows
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
+from plume.output.pieces import pieces_of
 from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
+from plume.schema import refuse_missing
 from plume.version import __version__
 
 RECORD = b"plume"
@@ -187,6 +189,19 @@ class Release:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        """Give a column by its name, as Arrow has it."""
+        if not isinstance(column, str):
+            raise UsageError(
+                f'release[{shown(column)}] is not a column; write release["name"] for a column and list(release) for rows.'
+            )
+        refuse_missing(column, self.rows.column_names, source="the release")
+        return self.rows.column(column)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Give the rows one after another, as dictionaries by the names of columns; dates that Python cannot hold are text."""
+        return (row for piece in pieces_of(self.rows) for row in python_rows(piece))
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -13,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.errors import OutputError
+from plume.errors import ColumnNotFound, OutputError, UsageError
 from plume.output.csv_rows import csv_safe
 from plume.output.text_table import show
 from plume.release import Release
@@ -49,6 +50,45 @@ def test_rows_come_as_polars(some: Release) -> None:
 
 def test_rows_come_as_arrow(some: Release) -> None:
     assert pa.table(some).equals(some.to_arrow())
+
+
+def test_pandas_makes_a_frame_of_a_release(some: Release) -> None:
+    pd.testing.assert_frame_equal(pd.DataFrame(some), some.to_pandas())
+
+
+def test_polars_makes_a_frame_of_a_release(some: Release) -> None:
+    assert pl.DataFrame(some).equals(some.to_polars())
+
+
+def test_polars_keeps_the_columns_of_a_release_without_rows(none: Release) -> None:
+    assert pl.DataFrame(none).schema == none.to_polars().schema
+
+
+def test_a_release_gives_its_rows_one_after_another(some: Release) -> None:
+    assert list(some) == some.to_arrow().to_pylist()
+
+
+def test_as_many_rows_come_as_the_length_says(some: Release, none: Release) -> None:
+    assert [len(list(release)) for release in (some, none)] == [len(some), len(none)]
+
+
+def test_rows_can_be_asked_for_again(some: Release) -> None:
+    assert list(some) == list(some)
+
+
+def test_a_column_comes_by_its_name(some: Release) -> None:
+    assert some["count"].equals(some.to_arrow()["count"])
+
+
+def test_an_unknown_column_is_refused_with_the_nearest_one(some: Release) -> None:
+    with pytest.raises(ColumnNotFound, match="no column 'Count' in the release; did you mean 'count'"):
+        some["Count"]
+
+
+@pytest.mark.parametrize("place", [0, slice(1), ["count"], None])
+def test_a_row_is_not_a_column(some: Release, place: Any) -> None:
+    with pytest.raises(UsageError, match=r"list\(release\) for rows"):
+        some[place]
 
 
 def test_a_release_can_be_data_again(some: Release) -> None:
