@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.errors import ColumnNotFound, OutputError, UsageError
+from plume.errors import ColumnNotFound, OutputError, OutputExists, UsageError
 from plume.output.csv_rows import csv_safe
 from plume.output.text_table import show
 from plume.release import Release
@@ -279,8 +280,45 @@ def test_a_failing_write_leaves_an_older_file_as_it_was(
     target.write_text("older")
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError))
     with pytest.raises(OutputError, match="could not be written"):
-        some.write_csv(target)
+        some.write_csv(target, overwrite=True)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("r.csv", "older")]
+
+
+WRITERS = ["write_csv", "write_parquet", "report"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_that_is_there_is_not_replaced(some: Release, tmp_path: Path, writer: str) -> None:
+    (tmp_path / "r").write_text("older")
+    with pytest.raises(OutputExists, match=r"r' exists; give another name, or overwrite=True to replace it"):
+        getattr(some, writer)(tmp_path / "r")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_that_is_there_is_replaced_where_asked(some: Release, tmp_path: Path, writer: str) -> None:
+    (tmp_path / "r").write_text("older")
+    getattr(some, writer)(tmp_path / "r", overwrite=True)
+    assert [path.read_bytes() == b"older" for path in tmp_path.iterdir()] == [False]
+
+
+def test_what_python_calls_a_file_that_exists_is_caught_as_such(some: Release, tmp_path: Path) -> None:
+    (tmp_path / "r").symlink_to("nowhere")
+    with pytest.raises(FileExistsError) as caught:
+        some.write_csv(tmp_path / "r")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_without_links_nothing_is_replaced_either(
+    some: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+) -> None:
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links")))
+    if there:
+        (tmp_path / "r").write_text("older")
+    with pytest.raises(OutputExists) if there else nullcontext():
+        some.write_csv(tmp_path / "r")
+    assert [(path.name, path.read_text() == "older") for path in tmp_path.iterdir()] == [("r", there)]
 
 
 def test_a_failure_to_write_has_no_history(some: Release, tmp_path: Path) -> None:
