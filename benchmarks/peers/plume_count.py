@@ -19,7 +19,7 @@ def count(source: str, target: str, limit: int, configuration: str) -> None:
         max_keys_per_user=limit,
         budget=plume.Budget(epsilon=math.log(3), delta=1e-5),
     )
-    run(query, source).write_parquet(target)
+    run(query, source).write_parquet(target, overwrite=True)
 
 
 if __name__ == "__main__":

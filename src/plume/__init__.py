@@ -4,6 +4,7 @@ The public names; each is imported when first used, so that `plume --help` need 
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from plume.version import __version__
@@ -106,10 +107,18 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'plume' has no attribute {name!r}")
+        raise AttributeError(f"module 'plume' has no attribute {name!r}{_hint(name)}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _hint(name: str) -> str:
+    """Point to what was meant; Python itself does, but for names that others use."""
+    if name.startswith("_") or find_spec(f"plume.{name}") is not None:  # a module that is about to be imported
+        return ""
+    word = import_module("plume.mechanisms.forms").ALIASES.get(name)
+    return f"; did you mean plume.{word}?" if word else ""
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,7 @@ PlumeError
 │   ├── SettingError        a setting of an engine
 │   ├── InputError          data that cannot be opened or is of no known kind
 │   ├── OutputError         a result that cannot be written
+│   │   └── OutputExists      a file that is there already; a FileExistsError too
 │   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
 ├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
 ├── LedgerDamaged         a ledger that is not what was written
@@ -91,6 +92,10 @@ class InputError(UsageError):
 
 class OutputError(UsageError):
     """A result that cannot be written where it was asked for."""
+
+
+class OutputExists(OutputError, FileExistsError):  # noqa: N818 - a state, not a fault
+    """A file that is there already and may not be replaced."""
 
 
 class LedgerError(UsageError):

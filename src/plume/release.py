@@ -14,11 +14,13 @@ import pyarrow.parquet
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
-from plume.far_dates import TOO_FAR
+from plume.far_dates import TOO_FAR, python_rows
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
+from plume.output.pieces import pieces_of
 from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
+from plume.schema import refuse_missing
 from plume.version import __version__
 
 RECORD = b"plume"
@@ -146,9 +148,10 @@ class Release:
 
         return make_frame(self.rows, session)
 
-    def write_parquet(self, path: str | Path) -> None:
+    def write_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all.
 
+        A file that is there is replaced only with `overwrite=True`.
         A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
         """
         if isinstance(path, str) and "://" in path:
@@ -156,28 +159,30 @@ class Release:
 
             write_folder(self.rows, path)
             return
-        write_whole(Path(path), self.write_into)
+        write_whole(Path(path), self.write_into, overwrite=overwrite)
 
     def write_into(self, file: Any) -> None:
         """Write the same into a file that is open."""
         metadata = (self.rows.schema.metadata or {}) | {RECORD: self.to_json().encode()}
         pyarrow.parquet.write_table(self.rows.replace_schema_metadata(metadata), file)
 
-    def write_csv(self, path: str | Path) -> None:
+    def write_csv(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rows as CSV; the file appears whole or not at all.
 
-        Text that a spreadsheet would run as a formula gets an apostrophe in front.
+        Text that a spreadsheet would run as a formula gets an apostrophe in front. A file that is there is replaced only with
+        `overwrite=True`.
         """
-        write_csv(Path(path), self.rows)
+        write_csv(Path(path), self.rows, overwrite=overwrite)
 
-    def report(self, path: str | Path) -> None:
+    def report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a page to look at: values, guarantee, what was spent, the plan. It is one file that needs nothing else.
 
-        Needs the extra `report`, for the charts. The file appears whole or not at all.
+        Needs the extra `report`, for the charts. The file appears whole or not at all, and replaces one that is there only with
+        `overwrite=True`.
         """
         from plume.report.page import make_page  # noqa: PLC0415 - slow to import, and an extra
 
-        write_text(Path(path), make_page(self))
+        write_text(Path(path), make_page(self), overwrite=overwrite)
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: the first rows, the guarantee and the noise."""
@@ -187,6 +192,19 @@ class Release:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.rows.__arrow_c_stream__(requested_schema)
+
+    def __getitem__(self, column: str) -> pa.ChunkedArray:
+        """Give a column by its name, as Arrow has it."""
+        if not isinstance(column, str):
+            raise UsageError(
+                f'release[{shown(column)}] is not a column; write release["name"] for a column and list(release) for rows.'
+            )
+        refuse_missing(column, self.rows.column_names, source="the release")
+        return self.rows.column(column)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Give the rows one after another, as dictionaries by the names of columns; dates that Python cannot hold are text."""
+        return (row for piece in pieces_of(self.rows) for row in python_rows(piece))
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

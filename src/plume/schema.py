@@ -28,7 +28,7 @@ Columns = Callable[[str], Schema]
 def check_schema(query: Query, schema: Schema, *, source: str) -> None:
     """Refuse a table that lacks a column of the query or has it in a type that does not fit."""
     for name in columns_used(query):
-        _refuse_missing(name, tuple(schema), source=source)
+        refuse_missing(name, tuple(schema), source=source)
     _check_user(query.user, schema[query.user])
     for key in query.keys:
         _check_key(key, schema[key])
@@ -46,7 +46,7 @@ def check_relation(relation: Relation, schemas: Mapping[str, Schema]) -> None:
     """
     for name, table in relation.tables.items():
         for column in table.kinds:
-            _refuse_missing(column, tuple(schemas[name]), source=relation.written[name])
+            refuse_missing(column, tuple(schemas[name]), source=relation.written[name])
             _check_described(column, schemas[name][column])
     for name, column in relation.units:
         _check_user(column, schemas[name][column])
@@ -111,7 +111,7 @@ def table_for(query: Query, data: Any) -> Table:
     return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.keys)))
 
 
-def _refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
+def refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
     """Refuse a name that is not exactly one of the columns, and help to find the right one."""
     if name in columns:
         return

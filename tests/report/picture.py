@@ -23,7 +23,7 @@ def report(path: Path) -> None:
         max_keys_per_user=6,
         budget=plume.Budget(epsilon=1.1, delta=1e-6),
     )
-    plume.run(query, recipe_searches(20_000, seed=1)).report(path)
+    plume.run(query, recipe_searches(20_000, seed=1)).report(path, overwrite=True)
 
 
 def take_picture(page: Path, picture: Path) -> None:

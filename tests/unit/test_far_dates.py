@@ -62,6 +62,10 @@ def test_far_dates_are_in_pandas(release: plume.Release) -> None:
     assert days.tolist() == release.to_arrow()["k"].cast(pa.int32()).to_pylist()
 
 
+def test_far_dates_are_text_in_rows(release: plume.Release) -> None:
+    assert [str(row["k"]) for row in release] == WRITTEN
+
+
 def test_near_dates_stay_what_they_are() -> None:
     near = pa.table({"k": pa.array([0, 20_000], pa.int32()).cast(pa.date32())})
     assert python_rows(near) == near.to_pylist()

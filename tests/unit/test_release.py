@@ -2,10 +2,12 @@
 
 import json
 import os
+from contextlib import nullcontext
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv
@@ -13,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.errors import OutputError
+from plume.errors import ColumnNotFound, OutputError, OutputExists, UsageError
 from plume.output.csv_rows import csv_safe
 from plume.output.text_table import show
 from plume.release import Release
@@ -49,6 +51,45 @@ def test_rows_come_as_polars(some: Release) -> None:
 
 def test_rows_come_as_arrow(some: Release) -> None:
     assert pa.table(some).equals(some.to_arrow())
+
+
+def test_pandas_makes_a_frame_of_a_release(some: Release) -> None:
+    pd.testing.assert_frame_equal(pd.DataFrame(some), some.to_pandas())
+
+
+def test_polars_makes_a_frame_of_a_release(some: Release) -> None:
+    assert pl.DataFrame(some).equals(some.to_polars())
+
+
+def test_polars_keeps_the_columns_of_a_release_without_rows(none: Release) -> None:
+    assert pl.DataFrame(none).schema == none.to_polars().schema
+
+
+def test_a_release_gives_its_rows_one_after_another(some: Release) -> None:
+    assert list(some) == some.to_arrow().to_pylist()
+
+
+def test_as_many_rows_come_as_the_length_says(some: Release, none: Release) -> None:
+    assert [len(list(release)) for release in (some, none)] == [len(some), len(none)]
+
+
+def test_rows_can_be_asked_for_again(some: Release) -> None:
+    assert list(some) == list(some)
+
+
+def test_a_column_comes_by_its_name(some: Release) -> None:
+    assert some["count"].equals(some.to_arrow()["count"])
+
+
+def test_an_unknown_column_is_refused_with_the_nearest_one(some: Release) -> None:
+    with pytest.raises(ColumnNotFound, match="no column 'Count' in the release; did you mean 'count'"):
+        some["Count"]
+
+
+@pytest.mark.parametrize("place", [0, slice(1), ["count"], None])
+def test_a_row_is_not_a_column(some: Release, place: Any) -> None:
+    with pytest.raises(UsageError, match=r"list\(release\) for rows"):
+        some[place]
 
 
 def test_a_release_can_be_data_again(some: Release) -> None:
@@ -239,8 +280,45 @@ def test_a_failing_write_leaves_an_older_file_as_it_was(
     target.write_text("older")
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError))
     with pytest.raises(OutputError, match="could not be written"):
-        some.write_csv(target)
+        some.write_csv(target, overwrite=True)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("r.csv", "older")]
+
+
+WRITERS = ["write_csv", "write_parquet", "report"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_that_is_there_is_not_replaced(some: Release, tmp_path: Path, writer: str) -> None:
+    (tmp_path / "r").write_text("older")
+    with pytest.raises(OutputExists, match=r"r' exists; give another name, or overwrite=True to replace it"):
+        getattr(some, writer)(tmp_path / "r")
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["older"]
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_that_is_there_is_replaced_where_asked(some: Release, tmp_path: Path, writer: str) -> None:
+    (tmp_path / "r").write_text("older")
+    getattr(some, writer)(tmp_path / "r", overwrite=True)
+    assert [path.read_bytes() == b"older" for path in tmp_path.iterdir()] == [False]
+
+
+def test_what_python_calls_a_file_that_exists_is_caught_as_such(some: Release, tmp_path: Path) -> None:
+    (tmp_path / "r").symlink_to("nowhere")
+    with pytest.raises(FileExistsError) as caught:
+        some.write_csv(tmp_path / "r")
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_without_links_nothing_is_replaced_either(
+    some: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool
+) -> None:
+    monkeypatch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(OSError(95, "no links")))
+    if there:
+        (tmp_path / "r").write_text("older")
+    with pytest.raises(OutputExists) if there else nullcontext():
+        some.write_csv(tmp_path / "r")
+    assert [(path.name, path.read_text() == "older") for path in tmp_path.iterdir()] == [("r", there)]
 
 
 def test_a_failure_to_write_has_no_history(some: Release, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from plume.cli.commands import run
 from plume.cli.query_file import read_query_file
 from plume.explanation import Explanation
 from plume.ledger import request
-from plume.mechanisms.forms import FORMS
+from plume.mechanisms.forms import ALIASES, FORMS
 from plume.selection.rule import rule_of
 from plume.settings import AUTO, NOISES, SETTINGS, STRATEGIES, Kind, Setting, values_of
 from plume.statement import settings as statement_settings
@@ -130,3 +130,13 @@ def test_ledgers_know_each_kind_of_measure_by_a_word_of_its_own() -> None:
     arguments = {"quantiles": ("v", [0.5], 0, 1), "histogram": ("v", [0, 1]), "vector_sum": (["v"], 1), "count": (1,)}
     made = [form.make(*arguments.get(word, () if word == "users" else ("v", 0, 1))) for word, form in FORMS.items()]
     assert {type(measure).__name__: measure.word for measure in made} == words
+
+
+@pytest.mark.parametrize(("alias", "word"), ALIASES.items())
+def test_python_points_to_the_measure_that_others_call_otherwise(alias: str, word: str) -> None:
+    with pytest.raises(AttributeError, match=f"no attribute '{alias}'; did you mean plume.{word}"):
+        getattr(plume, alias)
+
+
+def test_an_alias_is_not_the_word_of_another_measure() -> None:
+    assert not ALIASES.keys() & FORMS.keys()

@@ -29,5 +29,5 @@ def _deliver(text: str, out: Path | None, options: Mapping[str, Any]) -> None:
     if out is None:
         put(f"{text}\n")
         return
-    write_text(out, f"{text}\n")
+    write_text(out, f"{text}\n", overwrite=True)
     remarks(quiet=options["quiet"])(f"report written to {out}")

@@ -23,5 +23,5 @@ def print_expectation(options: Mapping[str, Any]) -> None:
     )
     print_result(expectation, options["layout"])
     if report is not None:
-        expectation.report(report)
+        expectation.report(report, overwrite=True)
         remarks(quiet=options["quiet"])(f"report written to {report}")

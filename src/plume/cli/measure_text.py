@@ -9,8 +9,9 @@ from datetime import date, datetime
 from typing import Any
 
 from plume.errors import MeasureError
-from plume.mechanisms.forms import FORMS
+from plume.mechanisms.forms import ALIASES, FORMS
 from plume.mechanisms.mechanism import Mechanism
+from plume.mechanisms.sum import NO_LOW
 from plume.redaction import redacting
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -47,8 +48,8 @@ def _parse(call: str, text: str) -> ast.expr:
 
 def _function(tree: ast.expr, text: str) -> str:
     match tree:
-        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in FORMS:
-            return name
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in FORMS or name in ALIASES:
+            return ALIASES.get(name, name)
         case _:
             known = "; ".join(form.example for form in FORMS.values())
             raise MeasureError(f"unknown measure {text!r}; write one of: {known}.")
@@ -87,6 +88,8 @@ def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mech
     )
     if len(positional) + len(named) != len(given):
         raise refusal
+    if function == "sum" and {"low", "high"} & set(named):
+        raise MeasureError(f"measure {text!r} is not known; {NO_LOW}; write {form.example}.")
     with redacting(TypeError, to=refusal):
         bound = signature.bind(*positional, **named)
     bound.arguments |= {name: _bound(bound.arguments[name]) for name in _BOUNDS if name in bound.arguments}

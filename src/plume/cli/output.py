@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from plume.tuning.expectation import Expectation
     from plume.tuning.tuning import NotPrivateTuning
 
+# Whether a file may be replaced was checked before the run. One that appeared since then would cost a release that is paid for.
 _WRITERS: dict[str, Callable[[Release, Path], None]] = {
-    ".parquet": Release.write_parquet,
-    ".csv": Release.write_csv,
-    ".json": lambda release, path: write_json(path, release.to_arrow()),
+    ".parquet": lambda release, path: release.write_parquet(path, overwrite=True),
+    ".csv": lambda release, path: release.write_csv(path, overwrite=True),
+    ".json": lambda release, path: write_json(path, release.to_arrow(), overwrite=True),
 }
 ROWS_ENDINGS = tuple(_WRITERS)
 RECORD_ENDINGS = (".json",)
@@ -38,7 +39,7 @@ def write_rows(release: Release, path: Path) -> None:
 
 def write_record(release: Release, path: Path) -> None:
     """Write what was asked and spent."""
-    write_text(path, f"{release.to_json()}\n")
+    write_text(path, f"{release.to_json()}\n", overwrite=True)
 
 
 def print_result(result: "Expectation | NotPrivateTuning", layout: str) -> None:

@@ -111,5 +111,5 @@ def _deliver(release: Release, options: Mapping[str, Any], say: Say) -> None:
         write_rows(release, out)
         say(f"{len(release)} rows written to {out}")
     if report is not None:
-        release.report(report)
+        release.report(report, overwrite=True)
         say(f"report written to {report}")

@@ -30,7 +30,7 @@ def tune_query(options: Mapping[str, Any]) -> None:
     if out is None:
         print_result(tuning, options["layout"])
     else:
-        _WRITERS[out.suffix.lower()](tuning, out)
+        _WRITERS[out.suffix.lower()](tuning, out, overwrite=True)
         say(f"NOT PRIVATE: written to {out}")
     if report is not None:
-        say(f"NOT PRIVATE: written to {tuning.report(report)}")
+        say(f"NOT PRIVATE: written to {tuning.report(report, overwrite=True)}")

@@ -29,7 +29,7 @@ def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:
         case _ if _is_out_of_room(error):
             return ResourceError(
                 f"memory or the temporary folder ran out at step {step}; "
-                "give DuckDB(memory_limit=..., temp_directory=...) more room."
+                "give DuckDB a larger memory limit, or a temporary directory with more room."
             )
         case _:
             return EngineError(f"step {step} failed; the reason is withheld, since it may quote data.")

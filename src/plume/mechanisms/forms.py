@@ -9,3 +9,5 @@ FORMS: dict[str, Form] = {
     for module in (count, users, sum_, mean, variance, quantiles, histogram, vector_sum)
     for form in module.FORMS
 }
+ALIASES = {form.alias: word for word, form in FORMS.items() if form.alias is not None}
+"""The measures that others call otherwise."""

@@ -200,5 +200,6 @@ FORMS = (
         mean,
         "mean(seconds, 0, 60), where every value is moved into 0 to 60",
         SqlForm("AVG", (PER_GROUP, PER_ROW)),
+        alias="avg",
     ),
 )

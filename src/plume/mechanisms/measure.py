@@ -55,6 +55,8 @@ class Form:
     """The function in `plume`; the command line uses the same name and the same arguments."""
     example: str
     sql: SqlForm | None = None
+    alias: str | None = None
+    """What others call it: understood as text, and pointed out in Python."""
 
     @property
     def word(self) -> str:

@@ -237,6 +237,6 @@ def maximum(
 FORMS = (
     Form(quantiles, "quantiles(seconds, [0.5, 0.99], 0, 60)", SqlForm("PERCENTILE_CONT", (PER_ROW,))),
     Form(median, "median(seconds, 0, 60)"),
-    Form(minimum, "minimum(seconds, 0, 60)"),
-    Form(maximum, "maximum(seconds, 0, 60)"),
+    Form(minimum, "minimum(seconds, 0, 60)", alias="min"),
+    Form(maximum, "maximum(seconds, 0, 60)", alias="max"),
 )

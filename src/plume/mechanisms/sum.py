@@ -19,6 +19,8 @@ from plume.plan.types import Kind
 from plume.settings import AUTO
 
 _BOUNDS = ("low_total", "high_total")
+NO_LOW = "a sum has low_total and high_total, not low and high: they bound what one user adds to a key in total, not single values"
+"""What to say to those who bound values."""
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,6 @@ def stddev(
 
 
 FORMS = (
-    Form(variance, "variance(seconds, 0, 60)", SqlForm("VAR_POP", (PER_ROW,))),
-    Form(stddev, "stddev(seconds, 0, 60)", SqlForm("STDDEV_POP", (PER_ROW,))),
+    Form(variance, "variance(seconds, 0, 60)", SqlForm("VAR_POP", (PER_ROW,)), alias="var"),
+    Form(stddev, "stddev(seconds, 0, 60)", SqlForm("STDDEV_POP", (PER_ROW,)), alias="std"),
 )

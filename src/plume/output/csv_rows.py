@@ -17,9 +17,9 @@ _SIGNS = r"=+\-@" "\uff1d\uff0b\uff0d\uff20" "\ufe66\ufe62\ufe63\ufe6b"
 _FORMULA = rf"^[\s\p{{Z}}\p{{C}}]*[{_SIGNS}]|^[\t\r]"
 
 
-def write_csv(path: Path, rows: pa.Table) -> None:
+def write_csv(path: Path, rows: pa.Table, *, overwrite: bool) -> None:
     """Write rows as a file, which appears whole or not at all."""
-    write_whole(path, lambda file: pyarrow.csv.write_csv(csv_safe(rows), file))
+    write_whole(path, lambda file: pyarrow.csv.write_csv(csv_safe(rows), file), overwrite=overwrite)
 
 
 def csv_pieces(rows: pa.Table) -> Iterator[bytes]:

@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from plume.errors import OutputError
-from plume.redaction import redacting
+from plume.errors import OutputError, OutputExists
+from plume.redaction import Redaction, redacting
 
 _OPEN_TO_ALL = 0o666
 _OWNER_ONLY_FOLDER = 0o700
@@ -19,24 +19,45 @@ OWNER_ONLY = 0o600
 """A mode for files that no other user of the machine may read."""
 
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file, in the place of one that is there; it is open to whom the umask of the process lets in."""
+def write_whole(path: Path, write: Callable[[BinaryIO], object], *, overwrite: bool) -> None:
+    """Write a file, in the place of one that is there only if asked to; it is open to whom the umask of the process lets in."""
     failed = f"{str(path)!r} could not be written;"
     with (
-        redacting(OSError, ValueError, to=OutputError(f"{failed} is its folder there, writable, and is there room?")),
+        Redaction((OSError, ValueError), lambda error: _failure(path, error)),
         redacting(pa.ArrowException, to=OutputError(f"{failed} this format cannot hold one of the columns.")),
-        whole_file(path) as partial,
+        whole_file(path, _replace if overwrite else _place_new) as partial,
     ):
         write_new(partial, write)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, overwrite: bool) -> None:
     """Write a text as a file, in the same way."""
-    write_whole(path, lambda file: file.write(text.encode()))
+    write_whole(path, lambda file: file.write(text.encode()), overwrite=overwrite)
+
+
+def _failure(path: Path, error: Exception) -> OutputError:
+    if isinstance(error, FileExistsError) and not path.is_dir():
+        return OutputExists(f"{str(path)!r} exists; give another name, or overwrite=True to replace it.")
+    return OutputError(f"{str(path)!r} could not be written; is its folder there, writable, and is there room?")
 
 
 def _replace(partial: Path, path: Path) -> None:
     partial.replace(path)
+
+
+def _place_new(partial: Path, path: Path) -> None:
+    """Give a file its place if there is none, in one go: what appears there in the meantime is not replaced either."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:  # some file systems have no links; there the name is taken first
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY))
+        try:
+            partial.replace(path)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from plume.output.files import write_whole
 from plume.output.pieces import pieces_of
 
 
-def write_json(path: Path, rows: pa.Table) -> None:
+def write_json(path: Path, rows: pa.Table, *, overwrite: bool) -> None:
     """Write rows as a file, which appears whole or not at all."""
-    write_whole(path, lambda file: file.writelines(json_pieces(rows)))
+    write_whole(path, lambda file: file.writelines(json_pieces(rows)), overwrite=overwrite)
 
 
 def json_pieces(rows: pa.Table) -> Iterator[bytes]:

@@ -106,11 +106,14 @@ class Expectation:
         """Give the record as JSON."""
         return json.dumps(self.record(), indent=2)
 
-    def report(self, path: str | Path) -> None:
-        """Write a page of curves, in one file that needs nothing else. Needs the extra `report`."""
+    def report(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write a page of curves, in one file that needs nothing else. Needs the extra `report`.
+
+        A file that is there is replaced only with `overwrite=True`.
+        """
         from plume.tuning.curves import draw_expectation  # noqa: PLC0415 - slow to import, and an extra
 
-        write_text(Path(path), draw_expectation(self))
+        write_text(Path(path), draw_expectation(self), overwrite=overwrite)
 
     def __str__(self) -> str:
         each = "as many keys as count" if self.keys_of_user is None else f"{self.keys_of_user} keys"

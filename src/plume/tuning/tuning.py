@@ -89,24 +89,24 @@ class NotPrivateTuning:
         """Give the record as JSON."""
         return json.dumps(self.record(), indent=2)
 
-    def write_csv(self, path: str | Path) -> Path:
+    def write_csv(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the rows; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
         target = marked(Path(path))
-        write_csv(target, self.to_arrow())
+        write_csv(target, self.to_arrow(), overwrite=overwrite)
         return target
 
-    def write_json(self, path: str | Path) -> Path:
+    def write_json(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the record; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
         target = marked(Path(path))
-        write_text(target, f"{self.to_json()}\n")
+        write_text(target, f"{self.to_json()}\n", overwrite=overwrite)
         return target
 
-    def report(self, path: str | Path) -> Path:
+    def report(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write a page of curves, which says NOT PRIVATE as its file's name does; needs the extra `report`."""
         from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
 
         target = marked(Path(path))
-        write_text(target, draw_tuning(self))
+        write_text(target, draw_tuning(self), overwrite=overwrite)
         return target
 
     def __str__(self) -> str:

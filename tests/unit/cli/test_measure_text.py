@@ -71,7 +71,7 @@ def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechan
         ("(" * 100_000, "cannot be read"),
         ("-" * 100_000 + "1", "cannot be read"),
         ("count(" + "9" * 5000 + ")", "cannot be read"),
-        ("avg(seconds)", r"unknown measure 'avg\(seconds\)'; write one of: count\(3\)"),
+        ("average(seconds)", r"unknown measure 'average\(seconds\)'; write one of: count\(3\)"),
         ("3", "unknown measure"),
         ("__import__('os').system('true')", "unknown measure"),
         ("count(3)(4)", "unknown measure"),
@@ -104,3 +104,24 @@ def test_a_limit_that_is_none_is_refused_by_the_measure_itself() -> None:
 def test_bounds_the_wrong_way_round_are_refused_by_the_measure_itself() -> None:
     with pytest.raises(RangeError, match=r"the first must be below the second"):
         parse_measure("sum(seconds, 60, 0)")
+
+
+@pytest.mark.parametrize(
+    ("text", "measure"),
+    [
+        ("avg(x, 0, 60)", mean("x", 0, 60)),
+        ("min(x, 0, 60)", minimum("x", 0, 60)),
+        ("max(x, 0, 60) AS most", maximum("x", 0, 60, name="most")),
+        ("var(x, 0, 60)", variance("x", 0, 60)),
+        ("std(x, 0, 60)", stddev("x", 0, 60)),
+    ],
+)
+def test_what_others_call_a_measure_is_understood(text: str, measure: Mechanism) -> None:
+    assert parse_measure(text) == measure
+
+
+def test_a_sum_with_bounds_of_values_is_told_that_totals_are_bounded() -> None:
+    with pytest.raises(
+        MeasureError, match="has low_total and high_total, not low and high: they bound what one user adds"
+    ):
+        parse_measure("sum(x, low=0, high=60)")
