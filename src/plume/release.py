@@ -15,6 +15,7 @@ from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.far_dates import TOO_FAR, python_rows
+from plume.mechanisms.margins import LEVEL
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
@@ -49,6 +50,9 @@ class Release:
     """Where it was charged, if it was."""
     statement: str | None = None
     """The SQL that asked for it, if any did, to the letter."""
+    margins: pa.Table | None = None
+    """For each row and each column that is computed from several noised parts, `<column>_low` and `<column>_high`: where the value before
+    noise lies, with a probability of 0.95. None of a release that a ledger kept for a version before them."""
 
     @property
     def guarantee(self) -> str:
@@ -77,23 +81,35 @@ class Release:
         made = {"plume": __version__, "private": self.private, "rows": len(self)}
         return made | charged | stated | self.explanation.facts()
 
-    def intervals(self, level: float) -> "Release":
-        """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of `level` each.
+    def intervals(self, level: float = LEVEL) -> "Release":
+        """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.
 
         They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
-        computed from several noised parts, as means are, have no such width and get none.
+        computed from several noised parts, as means and quantiles are, have intervals of the level 0.95 only.
+        docs/guarantees/intervals.md.
         """
         refuse_intervals(level, self.rows.column_names)
         rows = self.rows
-        for name, spread in self.widths(level).items():
-            rows = rows.append_column(f"{name}_low", pc.subtract(rows.column(name), spread))
-            rows = rows.append_column(f"{name}_high", pc.add(rows.column(name), spread))
+        for name, (low, high) in self.sides(level).items():
+            rows = rows.append_column(f"{name}_low", low).append_column(f"{name}_high", high)
         return replace(self, rows=rows)
+
+    def sides(self, level: float) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+        """Give, for each measure with intervals of this level, the lower and the upper end of each row's."""
+        rows, widths, found = self.rows, self.widths(level), {}
+        computed = self.margins if self.margins is not None and level == LEVEL else rows.select([])
+        for name in rows.column_names:
+            if name in widths:
+                found[name] = pc.subtract(rows.column(name), widths[name]), pc.add(rows.column(name), widths[name])
+            elif f"{name}_low" in computed.column_names:
+                found[name] = computed.column(f"{name}_low"), computed.column(f"{name}_high")
+        return found
 
     def widths(self, level: float) -> dict[str, int | float]:
         """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
         _refuse_bad_level(level)
-        return {name: part.half_width(level) for name, part in self._plain_columns()}
+        plain = self._plain_columns()
+        return {name: part.half_width(level) for name, part in plain if name in self.rows.column_names}
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
         """The released columns that are one part with its noise, and that part."""
@@ -112,12 +128,14 @@ class Release:
             raise UsageError(f"n is {shown(n)}; it must be a positive whole number: how many rows to keep.")
         if by not in self.rows.column_names:
             raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
-        return replace(self, rows=self._sorted(by).slice(0, min(n, len(self))))
-
-    def _sorted(self, by: str) -> pa.Table:
-        """Sort by a column, largest first; equal ones stay in the order of keys."""
+        # Equal ones stay in the order of keys.
         order = pc.sort_indices(self.rows.select([by]), sort_keys=[(by, "descending")])
-        return self.rows.take(order)
+        return self.taken(order.slice(0, min(n, len(self))))
+
+    def taken(self, places: pa.Array) -> "Release":
+        """Keep the rows at these places, in this order."""
+        margins = None if self.margins is None else self.margins.take(places)
+        return replace(self, rows=self.rows.take(places), margins=margins)
 
     def to_json(self) -> str:
         """Give the record as JSON."""
@@ -214,6 +232,17 @@ class Release:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, receipt: Receipt | None = None) -> Release:
+    """Make a release of the columns that a plan ends with, by their places: keys, measures and, unless they are missing, margins."""
+    names = explanation.query.released_columns
+    measures = explanation.calibrated.measures
+    sides = [f"{name}_{side}" for measure in measures for name in measure.margins for side in ("low", "high")]
+    places = list(range(rows.num_columns))
+    released, behind = (rows.select(some) for some in (places[: len(names)], places[len(names) :]))
+    margins = behind.rename_columns(sides) if behind.num_columns else None
+    return Release(released.rename_columns(names), explanation, private=private, receipt=receipt, margins=margins)
 
 
 def summarize(release: Release) -> list[str]:

@@ -30,7 +30,7 @@ from plume.plan.types import Schema
 from plume.planning import make_plan
 from plume.query import Query
 from plume.redaction import redacting
-from plume.release import Release
+from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
 
@@ -142,8 +142,7 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
             planned = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    names = [*query.keys, *(column for measure in query.measures for column in measure.columns)]
-    return Release(rows.rename_columns(names), Explanation(planned), private=entropy.private)
+    return release_of(rows, Explanation(planned), private=entropy.private)
 
 
 def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:

@@ -52,3 +52,69 @@ def test_a_level_that_is_no_probability_is_refused(level) -> None:
 def test_columns_that_are_there_already_are_not_doubled() -> None:
     with pytest.raises(UsageError, match="there is a column users_low or users_high already"):
         release("laplace").intervals(0.95).intervals(0.5)
+
+
+def computed_release(**settings: object) -> plume.Release:
+    """Numbers that are computed from several noised parts: keys of 400 users whose values are 10 times the key's number."""
+    people = range(400)
+    table = pa.table(
+        {
+            "person": [f"{key} {person}" for key in range(6) for person in people],
+            "key": [f"k{key}" for key in range(6) for _ in people],
+            "seconds": [10.0 * key for key in range(6) for _ in people],
+        }
+    )
+    return plume.run(COMPUTED, table, engine=DuckDB(threads=1), **settings)
+
+
+COMPUTED = plume.Query(
+    user="person",
+    keys="key",
+    measures=[plume.mean("seconds", 0, 60), plume.stddev("seconds", 0, 60), plume.median("seconds", 0, 60)],
+    max_keys_per_user=1,
+    budget=plume.Budget(epsilon=50.0, delta=1e-6),
+)
+NAMES = ["seconds_mean", "seconds_stddev", "seconds_median"]
+
+
+def test_computed_columns_have_intervals_of_their_own_in_each_key() -> None:
+    """At this budget an interval misses by chance in 1 of 20 cases, but no interval is further off than five units."""
+    rows = computed_release().intervals().to_arrow()
+    for name in NAMES:
+        low, high = (rows[f"{name}_{side}"].to_numpy() for side in ("low", "high"))
+        released = rows[name].to_numpy()
+        assert (low <= released).all()
+        assert (released <= high).all()
+        assert len(set(low)) > 1 or name == "seconds_stddev"
+    means = rows["seconds_mean_low"].to_numpy()
+    assert np.abs(means - 10 * np.arange(6)).max() < 5
+
+
+def test_intervals_stay_with_their_rows_when_these_are_sorted() -> None:
+    release = computed_release()
+    of_key = {row["key"]: row for row in release.intervals().to_arrow().to_pylist()}
+    top = release.top(3, by="seconds_mean").intervals().to_arrow().to_pylist()
+    assert [row["key"] for row in top] == ["k5", "k4", "k3"]
+    assert all(row == of_key[row["key"]] for row in top)
+
+
+def test_a_ledger_keeps_intervals_and_gives_them_again(tmp_path) -> None:
+    ledger = plume.Ledger.create(tmp_path / "led", datasets={"d": plume.Budget(100, 1e-5)})
+    first, again = (computed_release(ledger=ledger.dataset("d"), release_id="one") for _ in range(2))
+    assert again.to_arrow().column_names == ["key", *NAMES]
+    assert first.intervals().to_arrow().equals(again.intervals().to_arrow())
+    assert "seconds_mean_low" in again.intervals().to_arrow().column_names
+
+
+def test_a_statement_has_intervals_of_the_columns_that_it_shows() -> None:
+    table = pa.table({"u": [str(n) for n in range(900)], "k": ["a", "b", "c"] * 300, "v": [1.0, 2.0, 3.0] * 300})
+    text = """SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 50, delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u)
+        k, AVG(v, contribution_bounds_per_row => (0, 4)) AS m FROM rows GROUP BY k ORDER BY m DESC LIMIT 2"""
+    rows = plume.sql(text, tables={"rows": table}, engine=DuckDB(threads=1)).intervals().to_arrow()
+    assert rows.column_names == ["k", "m", "m_low", "m_high"]
+    assert rows["k"].to_pylist() == ["c", "b"]
+    assert all(row["m_low"] <= row["m"] <= row["m_high"] for row in rows.to_pylist())
+
+
+def test_computed_columns_have_no_intervals_of_another_level() -> None:
+    assert computed_release().intervals(0.5).to_arrow().column_names == ["key", *NAMES]

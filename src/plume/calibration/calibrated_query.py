@@ -12,6 +12,7 @@ from plume.calibration.required_parts import required_parts, shares_by_part
 from plume.calibration.shares import Shares, shares_of
 from plume.calibration.tight_composition import Tight
 from plume.mechanisms.grid import STEPS_BITS
+from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
@@ -69,6 +70,11 @@ class CalibratedPart:
     def mean_noise(self) -> float:
         """The mean absolute noise, in steps of the plan."""
         return float(self.noise.scale) * _MEAN_ABSOLUTE[type(self.noise)]
+
+    @property
+    def blur(self) -> Blur:
+        """What lies between the exact integers of the part and the noised ones."""
+        return Blur(self.noise, self.bits)
 
     def half_width(self, level: float) -> int | float:
         """What noise stays within, on either side, with a probability of at least `level`, in the units of what is released."""

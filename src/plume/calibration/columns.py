@@ -25,6 +25,12 @@ class MeasureColumns:
     released: Mapping[str, str]
     """For each column that it releases."""
 
+    @property
+    def margins(self) -> dict[str, tuple[str, str]]:
+        """For each column that is computed from several parts, where its margins are."""
+        computed = (name for name, part in self.mechanism.columns.items() if part is None)
+        return {name: (f"{self.released[name]}_low", f"{self.released[name]}_high") for name in computed}
+
     def covered(self, part: Part) -> tuple[str, ...]:
         """The columns of a part."""
         return tuple(self.state[name] for name in part.covers)

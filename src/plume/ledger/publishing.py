@@ -17,7 +17,7 @@ from plume.ledger.price import Price, price_of
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
 from plume.redaction import redacting
-from plume.release import RECORD, Receipt, Release
+from plume.release import RECORD, Receipt, Release, release_of
 
 
 class ChargedDraw:
@@ -67,15 +67,24 @@ def released(claim: Claim, explanation: Explanation) -> Release:
     record = json.loads(metadata.pop(RECORD))
     receipt = Receipt(**record["ledger"])
     decided = decide(explanation, record.get("chosen", {}))
-    return Release(rows.replace_schema_metadata(metadata or None), decided, private=record["private"], receipt=receipt)
+    return release_of(
+        rows.replace_schema_metadata(metadata or None), decided, private=record["private"], receipt=receipt
+    )
 
 
 def _bytes(release: Release) -> bytes:
     sink = io.BytesIO()
     failure = OutputError("Parquet cannot hold one of the key columns, so a ledger cannot keep this release.")
     with redacting(pa.ArrowException, to=failure):
-        release.write_into(sink)
+        replace(release, rows=_with_margins(release)).write_into(sink)
     return sink.getvalue()
+
+
+def _with_margins(release: Release) -> pa.Table:
+    """Put the margins behind the rows, where they are read back by their places."""
+    tables = [release.rows] if release.margins is None else [release.rows, release.margins]
+    columns = [column for table in tables for column in table.columns]
+    return pa.Table.from_arrays(columns, names=[name for table in tables for name in table.column_names])
 
 
 def price_for(explanation: Explanation) -> Price:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
 from plume.mechanisms.measure import PER_GROUP, PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, between, finely, in_fine_steps, is_open, open_bound
@@ -110,6 +111,11 @@ class Mean(Measure):
         """Divide, and come back from the middle."""
         return {self.name: self.scale.release(self.scale.middle + mean_distance(self.scale, noised))}
 
+    def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Bound the quotient, and come back from the middle."""
+        low, high = mean_margins(self.scale, noised, blurs)
+        return {self.name: (self.scale.release(self.scale.middle + low), self.scale.release(self.scale.middle + high))}
+
 
 @dataclass(frozen=True)
 class MeanWithChosenRange(Mean):
@@ -167,6 +173,14 @@ def mean_distance(scale: Scale, noised: State) -> Floats:
     """The mean distance from the middle, within the bounds; keys that seem to be empty have the total for one value."""
     distance = noised["total"] * float(scale.unit) / at_least_one(noised)
     return np.clip(distance, scale.low - scale.middle, scale.high - scale.middle)
+
+
+def mean_margins(scale: Scale, noised: State, blurs: Mapping[str, Blur], level: float = LEVEL) -> Margins:
+    """Bound the mean distance from the middle."""
+    above, below = (noised[name].astype(np.float64) for name in ("total", "values"))
+    edges = quotient(above, below, (blurs["total"], blurs["values"]), most=scale.largest, level=level)
+    low, high = (edge * float(scale.unit) for edge in edges)
+    return low, high
 
 
 def at_least_one(noised: State) -> Floats:

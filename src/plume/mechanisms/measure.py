@@ -6,10 +6,13 @@ read in a way of their own in `statement/measures.py`, the names of all of them 
 `plume tune` can estimate in `tuning/pairs.py`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
+from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.rows import condition
 from plume.plan.expressions import Expression
@@ -36,6 +39,11 @@ class Measure:
         """Name the function of `plume` that makes this measure, and all its arguments."""
         described: Any = self
         return self.word, {field.name: getattr(self, field.name) for field in fields(described)}
+
+    def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Where each column is one part, there is nothing to add: the noise of a part is as wide in all keys."""
+        del noised, blurs
+        return {}
 
 
 @dataclass(frozen=True)

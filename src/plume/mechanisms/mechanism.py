@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plume.mechanisms.margins import Blur
 from plume.plan.aggregates import Aggregates
 from plume.plan.expressions import Columns, Expression
 from plume.plan.nodes import Size
@@ -108,3 +109,6 @@ class Mechanism(Protocol):
 
     def noise(self, noised: Mapping[str, Any]) -> Mapping[str, pa.Array]:
         """Turn the states of many keys, on which there is noise now, into the released columns: a State, or a NoisyTally each."""
+
+    def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Bound what the released columns that are computed from several parts would be without noise, from the same states."""

@@ -3,11 +3,13 @@
 Separate from the mechanism because it is post-processing: all it sees is noised already.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plume.mechanisms.margins import Margins
 from plume.mechanisms.scale import Floats
 from plume.mechanisms.tally import NoisyTally
 
@@ -92,3 +94,56 @@ def _descend(path: _Path, weights: Floats) -> _Path:
         width,
         going,
     )
+
+
+@dataclass(frozen=True)
+class _Aim:
+    """What the walks to the ends of intervals look for: all arrays have a place for each."""
+
+    tree: NoisyTally
+    key: NDArray[np.int64]
+    share: Floats
+    wanted: Floats
+    """What should lie left of the place."""
+
+
+def margins(tree: NoisyTally, shares: Floats, beyond: float, reach: float) -> Margins:
+    """Bound where in [0, 1] the given shares of each key's weight, and `beyond` more, end; shares and results have a row per key.
+
+    A place is possible if what seems to lie left of it differs from what should by at most `reach` standard deviations of noise. The
+    walks take the first child whose right end is possible, and the last whose left end is. So each goes wrong only where noise reaches
+    further at the end of one of the nodes that hold the place, of which there is one on each level.
+    """
+    key = np.broadcast_to(np.arange(tree.keys)[:, np.newaxis], shares.shape).ravel()
+    wanted = shares.ravel() * below(tree, key, level=1).sum(axis=1) + beyond
+    aim = _Aim(tree, key, shares.ravel(), wanted)
+    low, high = _leaf(aim, reach, _first), _leaf(aim, -reach, _last)
+    return (low / LEAVES).reshape(shares.shape), ((high + 1) / LEAVES).reshape(shares.shape)
+
+
+def _leaf(aim: _Aim, reach: float, choose: Callable[[Floats], NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Walk down to a leaf, numbered among those of its key; `choose` takes one of four children by the three ends between them."""
+    node, left = aim.key, np.zeros(aim.key.size)
+    first = others = np.zeros(aim.key.size, np.int64)
+    inner, row = np.arange(1, BRANCHES), np.arange(aim.key.size)
+    for level in range(1, LEVELS + 1):
+        weights = below(aim.tree, node, level)
+        reached = np.concatenate([np.zeros((row.size, 1)), np.cumsum(weights, axis=1)], axis=1) + left[:, np.newaxis]
+        # Left of an end lie so many nodes of level 1, which are in the whole weight too, and so many of other levels.
+        of_first, of_others = (first, others + inner[:, np.newaxis]) if level > 1 else (inner[:, np.newaxis], others)
+        spread = np.sqrt((1 - aim.share) ** 2 * of_first + aim.share**2 * (BRANCHES - of_first) + of_others).T
+        child = choose(reached[:, 1:BRANCHES] - aim.wanted[:, np.newaxis] + reach * aim.tree.deviation * spread)
+        node, left = node * BRANCHES + child, reached[row, child]
+        first, others = (first, others + child) if level > 1 else (child, others)
+    leaf: NDArray[np.int64] = node - aim.key * LEAVES
+    return leaf
+
+
+def _first(ends: Floats) -> NDArray[np.int64]:
+    """The first child whose right end is not too far left; the last has the right end of its parent, which is not."""
+    return np.where((ends >= 0).any(axis=1), np.argmax(ends >= 0, axis=1), BRANCHES - 1)
+
+
+def _last(ends: Floats) -> NDArray[np.int64]:
+    """The last child whose left end is not too far right; the first has the left end of its parent, which is not."""
+    return np.where((ends <= 0).any(axis=1), BRANCHES - 1 - np.argmax(ends[:, ::-1] <= 0, axis=1), 0)

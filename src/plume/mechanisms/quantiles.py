@@ -12,9 +12,10 @@ import pyarrow as pa
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
+from plume.mechanisms.margins import LEVEL, Blur, Margins
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, size_of
-from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, walk
+from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, margins, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.mechanisms.tally import NoisyTally
@@ -100,9 +101,24 @@ class Quantiles(Measure):
     def noise(self, noised: Mapping[str, NoisyTally]) -> Mapping[str, pa.Array]:
         """Walk down the noised tree to each quantile."""
         tree = noised["leaves"]
-        found = walk(tree, self.ranks(tree))
-        values = self.scale.low + found * (self.scale.high - self.scale.low)
+        return self._released(walk(tree, self.ranks(tree)))
+
+    def _released(self, places: Floats) -> dict[str, pa.Array]:
+        """Turn places in [0, 1] into values, a column for each quantile."""
+        values = self.scale.low + places * (self.scale.high - self.scale.low)
         return {name: self.scale.release(values[:, number]) for number, name in enumerate(self.names)}
+
+    def margins(
+        self, noised: Mapping[str, NoisyTally], blurs: Mapping[str, Blur]
+    ) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Walk down the noised tree to the ends of each interval."""
+        del blurs
+        low, high = map(self._released, self.places_between(noised["leaves"]))
+        return {name: (low[name], high[name]) for name in self.names}
+
+    def places_between(self, tree: NoisyTally) -> Margins:
+        """Bound where in [0, 1] the quantiles lie."""
+        return margins(tree, self.ranks(tree), 0, _reach(tree))
 
     def call(self) -> tuple[str, dict[str, Any]]:
         """Name the function that makes it: one that makes a single column of the measure's own name, or `quantiles`."""
@@ -138,6 +154,21 @@ class Extreme(Quantiles):
         (end,) = self.quantiles
         ranks: Floats = np.abs(end - back)[:, np.newaxis]
         return ranks
+
+    def places_between(self, tree: NoisyTally) -> Margins:
+        """Bound where four standard deviations from the end lie; a key that may have hardly more is not bounded."""
+        (end,) = self.quantiles
+        shares = np.full((tree.keys, 1), end)
+        low, high = margins(tree, shares, (1 - 2 * end) * _FROM_THE_END * tree.deviation, _reach(tree))
+        values = below(tree, np.arange(tree.keys), level=1).sum(axis=1)
+        # The rank is at most the median. The sum of four nodes has twice the noise of one.
+        small = (values < 2 * (_FROM_THE_END + _reach(tree)) * tree.deviation)[:, np.newaxis]
+        return np.where(small, 0, low), np.where(small, 1, high)
+
+
+def _reach(tree: NoisyTally) -> float:
+    """How far noise must reach for a walk to go wrong on any level with a chance that leaves LEVEL."""
+    return Blur(tree.noise).reach(1 - (1 - LEVEL) / LEVELS)
 
 
 def _refuse_bad_quantiles(quantiles: tuple[Any, ...]) -> None:

@@ -65,6 +65,11 @@ class NoisyTally:
         return self._exact.keys
 
     @property
+    def noise(self) -> Noise:
+        """The noise on each range."""
+        return self._noise
+
+    @property
     def deviation(self) -> float:
         """The standard deviation of the noise on each range."""
         return self._noise.standard_deviation

@@ -10,7 +10,15 @@ import pyarrow as pa
 
 from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
-from plume.mechanisms.mean import at_least_one, mean_distance, moments_of, parts_of_moments, weighted_moments
+from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
+from plume.mechanisms.mean import (
+    at_least_one,
+    mean_distance,
+    mean_margins,
+    moments_of,
+    parts_of_moments,
+    weighted_moments,
+)
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
@@ -110,11 +118,31 @@ class Variance(Measure):
 
     def variance(self, noised: State) -> Floats:
         """The variance within its bounds."""
-        squares = noised["squares"] * float(self._unit) / at_least_one(noised) + float(
-            self._centre * self.scale.unit**2
-        )
-        most = (self.high / 2 - self.low / 2) ** 2
-        return np.clip(squares - mean_distance(self.scale, noised) ** 2, 0, most)
+        squares = self._square(noised["squares"] / at_least_one(noised))
+        return self._within(squares - mean_distance(self.scale, noised) ** 2)
+
+    def _square(self, steps: Floats) -> Floats:
+        """The mean square, from its steps above the centre."""
+        return steps * float(self._unit) + float(self._centre * self.scale.unit**2)
+
+    def _within(self, variance: Floats) -> Floats:
+        """Move a variance into what the variance of values in the range can be."""
+        return np.clip(variance, 0, (self.high / 2 - self.low / 2) ** 2)
+
+    def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Bound the variance."""
+        low, high = self.variance_margins(noised, blurs)
+        return {self.name: (pa.array(low), pa.array(high))}
+
+    def variance_margins(self, noised: State, blurs: Mapping[str, Blur]) -> Margins:
+        """Bound mean and mean square, each so that it fails half as often, and take what the variance can then be."""
+        level = (1 + LEVEL) / 2
+        low, high = mean_margins(self.scale, noised, blurs, level)
+        above, below = (noised[name].astype(np.float64) for name in ("squares", "values"))
+        squares = quotient(above, below, (blurs["squares"], blurs["values"]), most=self._largest, level=level)
+        farthest, nearest = np.maximum(-low, high), np.maximum(0, np.maximum(low, -high))
+        least, most = (self._square(edge) for edge in squares)
+        return self._within(least - farthest**2), self._within(most - nearest**2)
 
 
 @dataclass(frozen=True)
@@ -129,6 +157,11 @@ class StandardDeviation(Variance):
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the root."""
         return {self.name: pa.array(np.sqrt(self.variance(noised)))}
+
+    def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
+        """Take the roots."""
+        low, high = self.variance_margins(noised, blurs)
+        return {self.name: (pa.array(np.sqrt(low)), pa.array(np.sqrt(high)))}
 
 
 def variance(

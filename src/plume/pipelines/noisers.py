@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plume.calibration.calibrated_query import CalibratedPart
@@ -70,8 +71,14 @@ class NoiseMeasures:
 
     @property
     def writes(self) -> tuple[str, ...]:
-        """The keys, and the columns of each measure."""
-        return (*self.keys, *(column for measure in self.measures for column in measure.released.values()))
+        """The keys, the columns of each measure, and the margins of those that are computed from several parts."""
+        released = (column for measure in self.measures for column in measure.released.values())
+        return (*self.keys, *released, *self.margins)
+
+    @property
+    def margins(self) -> tuple[str, ...]:
+        """The columns of margins, the lower one first."""
+        return tuple(side for measure in self.measures for sides in measure.margins.values() for side in sides)
 
     @property
     def costs(self) -> tuple[Cost, ...]:
@@ -81,11 +88,18 @@ class NoiseMeasures:
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every state once, then let each measure make its columns of those it needs."""
         noised = {column: _noised(part, batch, column, entropy) for part in self.parts for column in part.columns}
+        blurs = {column: part.blur for part in self.parts for column in part.columns}
         released = {key: batch.column(key) for key in self.keys}
+        margins: dict[str, pa.Array] = {}
         for measure in self.measures:
-            made = measure.mechanism.noise({name: noised[column] for name, column in measure.state.items()})
+            state = {name: noised[column] for name, column in measure.state.items()}
+            made = measure.mechanism.noise(state)
             released |= {measure.released[name]: values for name, values in made.items()}
-        return pa.RecordBatch.from_arrays(list(released.values()), names=list(released))
+            of_state = {name: blurs[column] for name, column in measure.state.items()}
+            for name, (low, high) in measure.mechanism.margins(state, of_state).items():
+                sides = pc.min_element_wise(low, made[name]), pc.max_element_wise(high, made[name])
+                margins |= dict(zip(measure.margins[name], sides, strict=True))
+        return pa.RecordBatch.from_arrays([*released.values(), *margins.values()], names=[*released, *margins])
 
 
 def _noised(

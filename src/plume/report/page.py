@@ -61,7 +61,10 @@ class Released(Protocol):
         """Where it was charged, if it was."""
 
     def widths(self, level: float) -> Mapping[str, float]:
-        """How far noise may have moved the values of a column."""
+        """How far noise may have moved the values of a column, if that is the same for all of them."""
+
+    def sides(self, level: float) -> Mapping[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
+        """The ends of the intervals of a column, row by row."""
 
     def to_json(self) -> str:
         """The record."""
@@ -73,7 +76,7 @@ class ChartedColumn:
 
     name: str
     bars: int
-    width: float | None
+    has_intervals: bool
     drawings: tuple[tuple[str, Markup], ...]
 
 
@@ -96,7 +99,7 @@ def make_page(release: Released) -> str:
         numeric=_numbers(release.rows),
         widths=widths,
         level=LEVEL,
-        charts=list(_charts(release.rows, keys, measured, widths)),
+        charts=list(_charts(release, keys, measured)),
         rows=_cells(_largest(release.rows, measured, ROWS)),
         epsilon=at_most(release.explanation.spent.epsilon),
         delta=at_most(release.explanation.spent.delta),
@@ -155,31 +158,30 @@ def _cells(rows: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(python_values(column) for column in rows.columns), strict=True))
 
 
-def _charts(
-    rows: pa.Table, keys: list[str], measured: list[str], widths: Mapping[str, float]
-) -> Iterator[ChartedColumn]:
+def _charts(release: Released, keys: list[str], measured: list[str]) -> Iterator[ChartedColumn]:
     """Draw the first columns that are numbers, each with its own largest values."""
-    numbers = [name for name in _numbers(rows) if name in measured]
+    numbers, sides = [name for name in _numbers(release.rows) if name in measured], release.sides(LEVEL)
     for name in numbers[:CHARTS]:
-        bars = _bars(rows, keys, name, widths.get(name, 0))
+        low, high = sides.get(name, (release.rows.column(name),) * 2)
+        bars = _bars(release.rows, keys, name, pa.table({"low": low, "high": high}))
         if bars:
             # The drawing holds nothing but what chart.py lets through.
             drawings = ((layout.name, Markup(draw_bars(bars, layout))) for layout in (WIDE, NARROW))  # noqa: S704
-            yield ChartedColumn(name, len(bars), widths.get(name), tuple(drawings))
+            yield ChartedColumn(name, len(bars), name in sides, tuple(drawings))
 
 
-def _bars(rows: pa.Table, keys: list[str], name: str, width: float) -> list[Bar]:
-    known = rows.filter(pc.is_finite(pc.cast(rows.column(name), pa.float64())))
-    order = pc.sort_indices(known.select([name]), sort_keys=[(name, "descending")])[:BARS]
+def _bars(rows: pa.Table, keys: list[str], name: str, sides: pa.Table) -> list[Bar]:
+    known = pc.is_finite(pc.cast(rows.column(name), pa.float64()))
+    order = pc.sort_indices(rows.select([name]).filter(known), sort_keys=[(name, "descending")])[:BARS]
+    shown, ends = (python_rows(table.filter(known).take(order)) for table in (rows, sides))
     return [
-        _bar(place, " · ".join(word(row[key]) for key in keys), row[name], width)
-        for place, row in enumerate(python_rows(known.take(order)))
+        _bar(place, " · ".join(word(row[key]) for key in keys), row[name], end)
+        for place, (row, end) in enumerate(zip(shown, ends, strict=True))
     ]
 
 
-def _bar(place: int, label: str, value: Any, width: float) -> Bar:
-    number = float(value)
-    return Bar(place, label, number, number - width, number + width, cell(value))
+def _bar(place: int, label: str, value: Any, end: Mapping[str, Any]) -> Bar:
+    return Bar(place, label, float(value), float(end["low"]), float(end["high"]), cell(value))
 
 
 def _factor(epsilon: float) -> str | None:

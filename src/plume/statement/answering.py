@@ -78,8 +78,10 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 def answer(stated: StatementQuery, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
     release = run(stated.query, stated.data, **settings)
-    statement = stated.statement
-    return replace(release, rows=statement.ordering.apply(release.rows), statement=statement.text.text)
+    ordering = stated.statement.ordering
+    sorted_release = release.taken(ordering.places(release.rows))
+    rows = sorted_release.rows.select(list(ordering.columns))
+    return replace(sorted_release, rows=rows, statement=stated.statement.text.text)
 
 
 def explain_sql(

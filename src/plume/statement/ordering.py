@@ -22,16 +22,15 @@ class Ordering:
     limit: int | None = None
     offset: int = 0
 
-    def apply(self, rows: pa.Table) -> pa.Table:
-        """Sort, cut and choose; nothing but released rows is read."""
+    def places(self, rows: pa.Table) -> pa.Array:
+        """Sort and cut: say which rows are shown, in which order; nothing but released rows is read."""
         failure = OutputError("ORDER BY names a column whose type has no order; leave it out.")
         with redacting(pa.ArrowException, to=failure):
-            order = self._sorted(rows) if self.by else None
-        rows = rows if order is None else rows.take(order)
+            order = self._sorted(rows) if self.by else pa.array(range(rows.num_rows), pa.int64())
         first, most = (
             min(cut, rows.num_rows) for cut in (self.offset, rows.num_rows if self.limit is None else self.limit)
         )
-        return rows.slice(first, most).select(list(self.columns))
+        return order.slice(first, most)
 
     def _sorted(self, rows: pa.Table) -> pa.Array:
         """Sort by whether a column is NULL before sorting by its value: pyarrow has NULL at one end of all columns alike."""

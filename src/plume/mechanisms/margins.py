@@ -1,0 +1,55 @@
+"""How far a number that is computed from several noised ones may be from what it was before the noise.
+
+Separate because it is post-processing: all it sees is noised already, and the law of the noise is public. docs/guarantees/intervals.md.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from plume.mechanisms.scale import Floats
+from plume.noise.noise import Noise, half_width
+
+LEVEL = 0.95
+"""How often, at least, the value before noise lies between the margins of a released number."""
+
+Margins = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True)
+class Blur:
+    """What lies between an exact integer of a state and the noised one: noise, in steps of 2**-bits, and rounding where there are such."""
+
+    noise: Noise
+    bits: int = 0
+
+    @property
+    def variance(self) -> float:
+        """The variance, in the steps of the state."""
+        rounding = 1 / 12 if self.bits else 0.0
+        return math.ldexp(self.noise.standard_deviation, -self.bits) ** 2 + rounding
+
+    def reach(self, level: float = LEVEL) -> float:
+        """How many standard deviations noise stays within, on either side, with a probability of at least `level`.
+
+        Sums of such noise stay within as many of their own: their tails are between those of one alone and of the normal distribution.
+        """
+        return max(half_width(self.noise, level) / self.noise.standard_deviation, NormalDist().inv_cdf((1 + level) / 2))
+
+
+def quotient(above: Floats, below: Floats, blurs: tuple[Blur, Blur], *, most: float, level: float = LEVEL) -> Margins:
+    """Bound the quotient of two numbers that are known with noise, by Fieller's method; its magnitude is at most `most`.
+
+    A quotient d is possible if `above - d * below`, which without noise would be zero, is no further from zero than noise reaches. If the
+    number below may be zero, every quotient is.
+    """
+    reach = max(blur.reach(level) for blur in blurs)
+    of_above, of_below = (reach**2 * blur.variance for blur in blurs)
+    known = (below > 0) & (below * below > of_below)
+    square = np.where(known, below * below - of_below, 1.0)
+    root = np.sqrt(np.maximum(below * below * of_above + above * above * of_below - of_above * of_below, 0))
+    middle = above * below
+    low, high = (np.where(known, (middle + side * root) / square, side * most) for side in (-1, 1))
+    return np.clip(low, -most, most), np.clip(high, -most, most)
