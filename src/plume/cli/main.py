@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from plume.cli.choosing import expect, tune
+from plume.cli.choosing import expect, need, tune
 from plume.cli.commands import audit, completion, demo, explain, run, sql, synth
 from plume.cli.ledger import ledger
 from plume.errors import BudgetExceeded, PlumeError, UsageError, printable
@@ -78,7 +78,7 @@ def _code_of(error: PlumeError) -> int:
 
 @click.group(
     cls=_Commands,
-    commands=[run, sql, explain, expect, tune, ledger, audit, synth, demo, completion],
+    commands=[run, sql, explain, expect, need, tune, ledger, audit, synth, demo, completion],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 2 wrong use, 3 the budget does not allow it, 130 interrupted, 1 anything else.",
 )
