@@ -8,7 +8,18 @@ from click.testing import Result
 import plume
 
 Invoke = Callable[..., Result]
-ASKED = "--user user_id --key recipe --delta 1e-5 --max-keys-per-user 4 --users-per-key 500".split()
+ASKED = [
+    "--user",
+    "user_id",
+    "--key",
+    "recipe",
+    "--delta",
+    "1e-5",
+    "--max-keys-per-user",
+    "4",
+    "--users-per-key",
+    "500",
+]
 
 
 @pytest.fixture
