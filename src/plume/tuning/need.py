@@ -147,7 +147,7 @@ Targets = Mapping[str, Fraction]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Goal:
     users: int
     keys_of_user: int
     chance: float
@@ -181,9 +181,9 @@ def need(  # noqa: PLR0913 - what may be asked
     refuse_open_numbers(limited)
     targets = _targets(limited, users, error, absolute or {}, totals or {})
     keys = min(keys_of_user or limited.selection_limit, limited.selection_limit)
-    asked = _Asked(users, keys, chance, targets)
-    _refuse_pointless(limited, asked)
-    return _need(_with_epsilon(limited, _smallest_epsilon(limited, asked)), asked)
+    goal = _Goal(users, keys, chance, targets)
+    _refuse_pointless(limited, goal)
+    return _need(_with_epsilon(limited, _smallest_epsilon(limited, goal)), goal)
 
 
 def _with_limit(query: Query, keys_of_user: int | None) -> Query:
@@ -264,40 +264,40 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _refuse_pointless(query: Query, asked: _Asked) -> None:
+def _refuse_pointless(query: Query, goal: _Goal) -> None:
     """Refuse what every budget reaches, and what none does."""
-    if query.public_keys is not None and not asked.targets:
+    if query.public_keys is not None and not goal.targets:
         raise MeasureError("keys are public and any error will do, so every epsilon is enough; give an error.")
-    if query.min_users > asked.users:
+    if query.min_users > goal.users:
         raise BoundError(
-            f"min_users is {query.min_users}, so a key of {_many(asked.users, 'user')} is never shown; "
+            f"min_users is {query.min_users}, so a key of {_many(goal.users, 'user')} is never shown; "
             f"ask for at least {query.min_users} users, or lower min_users."
         )
-    if not _holds(query, asked, MOST_EPSILON):
-        found = _need(_with_epsilon(query, MOST_EPSILON), asked)
+    if not _holds(query, goal, MOST_EPSILON):
+        found = _need(_with_epsilon(query, MOST_EPSILON), goal)
         raise BudgetError(
             f"no epsilon up to {MOST_EPSILON:g} is enough: at {MOST_EPSILON:g} and delta = {found.delta:g}, "
-            f"a key of {_many(asked.users, 'user')} is shown with a probability of {found.chance_shown:.6g}, "
+            f"a key of {_many(goal.users, 'user')} is shown with a probability of {found.chance_shown:.6g}, "
             f"and with numbers as near as asked with {found.chance:.6g}; "
             "ask for more users, a larger error or a smaller chance, or lower max_keys_per_user."
         )
 
 
-def _holds(query: Query, asked: _Asked, epsilon: float) -> bool:
+def _holds(query: Query, goal: _Goal, epsilon: float) -> bool:
     if epsilon < LEAST_EPSILON:
         return False
     try:
         calibrated = calibrate(_with_epsilon(query, epsilon))
     except RangeError:  # noise that is too wide to be drawn
         return False
-    return _chance(calibrated, asked) >= asked.chance
+    return _chance(calibrated, goal) >= goal.chance
 
 
-def _smallest_epsilon(query: Query, asked: _Asked) -> float:
+def _smallest_epsilon(query: Query, goal: _Goal) -> float:
     """Search where epsilon is enough; then further down, since the default kind of noise can change between (docs/choosing.md)."""
 
     def holds(epsilon: float) -> bool:
-        return _holds(query, asked, min(epsilon, MOST_EPSILON))
+        return _holds(query, goal, min(epsilon, MOST_EPSILON))
 
     found = smallest(holds, start=1.0, close=within(_NEAR))
     lower = [found * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
@@ -317,42 +317,42 @@ def _rounded_up(number: float) -> float:
     return float(math.ceil(Fraction(number) * Fraction(10) ** digits) / Fraction(10) ** digits)
 
 
-def _chance_shown(calibrated: CalibratedQuery, asked: _Asked) -> float:
-    users = np.array([asked.users], np.int64)
-    return float(chance_of_users(calibrated.rounds, users, keys_of_user=asked.keys_of_user)[0])
+def _chance_shown(calibrated: CalibratedQuery, goal: _Goal) -> float:
+    users = np.array([goal.users], np.int64)
+    return float(chance_of_users(calibrated.rounds, users, keys_of_user=goal.keys_of_user)[0])
 
 
-def _chance(calibrated: CalibratedQuery, asked: _Asked) -> float:
+def _chance(calibrated: CalibratedQuery, goal: _Goal) -> float:
     """How likely a key is shown with all numbers as near as asked: the noise of selection and of every number is independent."""
     of_parts: dict[tuple[str, ...], float] = {}
     for measure in calibrated.measures:
-        if measure.mechanism.name in asked.targets:
+        if measure.mechanism.name in goal.targets:
             (part,) = calibrated.parts_of(measure)
-            alone = part.chance_within(asked.targets[measure.mechanism.name])
+            alone = part.chance_within(goal.targets[measure.mechanism.name])
             together = alone ** len(measure.mechanism.columns)
             # Measures that are made of the same part have the same noise.
             of_parts[part.columns] = min(together, of_parts.get(part.columns, 1.0))
-    return _chance_shown(calibrated, asked) * math.prod(of_parts.values())
+    return _chance_shown(calibrated, goal) * math.prod(of_parts.values())
 
 
-def _need(query: Query, asked: _Asked) -> Need:
+def _need(query: Query, goal: _Goal) -> Need:
     calibrated = calibrate(query)
     return Need(
         query=query,
-        users=asked.users,
-        keys_of_user=asked.keys_of_user,
-        asked_chance=asked.chance,
-        chance=_chance(calibrated, asked),
-        chance_shown=_chance_shown(calibrated, asked),
+        users=goal.users,
+        keys_of_user=goal.keys_of_user,
+        asked_chance=goal.chance,
+        chance=_chance(calibrated, goal),
+        chance_shown=_chance_shown(calibrated, goal),
         selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC,
-        numbers=tuple(_numbers(calibrated, asked)),
+        numbers=tuple(_numbers(calibrated, goal)),
     )
 
 
-def _numbers(calibrated: CalibratedQuery, asked: _Asked) -> Iterator[NeededNumber]:
+def _numbers(calibrated: CalibratedQuery, goal: _Goal) -> Iterator[NeededNumber]:
     for measure in calibrated.measures:
         name = measure.mechanism.name
-        if name in asked.targets:
+        if name in goal.targets:
             (part,) = calibrated.parts_of(measure)
-            error, width = asked.targets[name], float(part.half_width(asked.chance))
+            error, width = goal.targets[name], float(part.half_width(goal.chance))
             yield NeededNumber(name, float(error), part.chance_within(error), width, part.noise.kind)
