@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from plume.running import explain, run
     from plume.statement.answering import explain_sql, sql
     from plume.tuning.expectation import Expectation, expect
+    from plume.tuning.need import Need, need
     from plume.tuning.tuning import NotPrivateTuning, tune
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Expectation",
     "Explanation",
     "Ledger",
+    "Need",
     "NotPrivateTuning",
     "PlumeError",
     "Query",
@@ -56,6 +58,7 @@ __all__ = [
     "mean",
     "median",
     "minimum",
+    "need",
     "private",
     "public",
     "quantiles",
@@ -76,6 +79,7 @@ _HOMES = {
     "Expectation": "plume.tuning.expectation",
     "Explanation": "plume.explanation",
     "Ledger": "plume.ledger.ledger",
+    "Need": "plume.tuning.need",
     "NotPrivateTuning": "plume.tuning.tuning",
     "PlumeError": "plume.errors",
     "Query": "plume.query",
@@ -91,6 +95,7 @@ _HOMES = {
     "mean": "plume.mechanisms.mean",
     "median": "plume.mechanisms.quantiles",
     "minimum": "plume.mechanisms.quantiles",
+    "need": "plume.tuning.need",
     "private": "plume.declaration",
     "public": "plume.declaration",
     "quantiles": "plume.mechanisms.quantiles",

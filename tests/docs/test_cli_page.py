@@ -30,7 +30,9 @@ def options(command: str) -> Iterator[str]:
 def told(command: str) -> str:
     """What the page says about a command; others refer to what `run` says: four about asking, `sql` about all the rest."""
     asking = (
-        SECTIONS["run"].partition("Where results go")[0] if command in ("explain", "expect", "tune", "audit") else ""
+        SECTIONS["run"].partition("Where results go")[0]
+        if command in ("explain", "expect", "need", "tune", "audit")
+        else ""
     )
     engine = SECTIONS["run"].partition("Who does the work")[2] if command in ("audit", "sql") else ""
     return SECTIONS[command] + asking + engine

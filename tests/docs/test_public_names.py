@@ -50,6 +50,7 @@ def test_every_member_is_in_the_reference(described: type) -> None:
         plume.sql,
         plume.explain_sql,
         plume.expect,
+        plume.need,
         plume.tune,
         plume.audit,
         plume.count,

@@ -23,7 +23,7 @@ def test_the_limit_is_explained_in_the_same_words_on_every_page(page: str) -> No
     assert MEANING.rstrip(".").lower() in in_one_line((ROOT / "docs" / page).read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("command", ["run", "explain", "expect", "tune", "audit"])
+@pytest.mark.parametrize("command", ["run", "explain", "expect", "need", "tune", "audit"])
 def test_the_limit_is_explained_in_the_same_words_by_every_command(command: str) -> None:
     assert in_one_line(MEANING) in in_one_line(CliRunner().invoke(main, [command, "--help"]).output)
 

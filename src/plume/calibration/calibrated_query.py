@@ -83,6 +83,13 @@ class CalibratedPart:
             return math.ceil(width * self.unit + Fraction(1, 2))  # whole numbers are rounded to after the noise
         return width if self.unit == 1 else width * float(self.unit)
 
+    def chance_within(self, error: Fraction) -> float:
+        """Say how likely a number is released at most `error` off; one that is rounded is taken to be whole before the noise."""
+        if not self.rounded:
+            return 1 - 2 * self.noise.tail(math.floor(error / self.unit) + 1)
+        edge = (math.floor(error) + Fraction(1, 2)) / self.unit  # halves are rounded up
+        return 1 - self.noise.tail(math.ceil(edge)) - self.noise.tail(math.floor(edge) + 1)
+
     @property
     def cost(self) -> Cost:
         """What releasing this part spends."""

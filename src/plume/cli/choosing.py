@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from plume.cli.help import HelpfulCommand
-from plume.cli.options import force_option, query_options, quiet_option, together
+from plume.cli.options import force_option, query_options, query_options_without_epsilon, quiet_option, together
 from plume.settings import AUTO, STRATEGIES
 
 grid_options = together(
@@ -75,6 +75,54 @@ def expect(**options: Any) -> None:
     from plume.cli.expecting import print_expectation  # noqa: PLC0415 - imports engines
 
     print_expectation(options)
+
+
+@click.command(
+    cls=HelpfulCommand,
+    examples=(
+        (
+            "plume need --user user_id --key recipe --measure 'users()' --delta 1e-5 \\\n"
+            "  --max-keys-per-user 16 --users-per-key 500 --error 0.05"
+        ),
+    ),
+)
+@query_options_without_epsilon
+@click.option("--users-per-key", "users", type=int, required=True, metavar="N", help="How many users the key has.")
+@click.option(
+    "--error",
+    type=float,
+    metavar="SHARE",
+    help="How far off numbers may be, relative to users or --total, such as 0.05.",
+)
+@click.option(
+    "--absolute-error",
+    "absolute",
+    type=(str, float),
+    multiple=True,
+    metavar="MEASURE NUMBER",
+    help="How far off a measure may be in its own unit instead; inf if any error will do; repeatable.",
+)
+@click.option(
+    "--total",
+    "totals",
+    type=(str, float),
+    multiple=True,
+    metavar="MEASURE NUMBER",
+    help="What a measure is in such a key, which --error is relative to; repeatable.",
+)
+@click.option(
+    "--chance", type=float, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
+)
+@click.option("--keys-of-user", type=int, metavar="N", help="Keys per user to assume (default: --max-keys-per-user).")
+@layout_option
+def need(**options: Any) -> None:
+    """Find the smallest epsilon for the accuracy you need.
+
+    With it a key of this many users is shown, and off by at most the error. Touches no data and spends nothing.
+    """
+    from plume.cli.needing import print_need  # noqa: PLC0415 - imports engines
+
+    print_need(options)
 
 
 @click.command(

@@ -15,6 +15,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "--delta", "--where"),
         *("--intervals", "--out", "--report"),
     ),
+    "What must hold": ("--error", "--absolute-error", "--total", "--chance"),
     "What to try": ("--limit", "--at-epsilon", "--at-selection", "--at-measure", "--users-per-key", "--keys-of-user"),
     "What names in a statement mean": ("--table", "--public-table", "--unit"),
     "More about what to ask": (

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from plume.cli.choosing import expect, tune
+from plume.cli.choosing import expect, need, tune
 from plume.cli.commands import audit, completion, demo, explain, run, sql, synth
 from plume.cli.help import HelpfulGroup
 from plume.cli.ledger import ledger
@@ -79,7 +79,7 @@ def _code_of(error: PlumeError) -> int:
 
 @click.group(
     cls=_Commands,
-    commands=[run, sql, explain, expect, tune, ledger, audit, synth, demo, completion],
+    commands=[run, sql, explain, expect, need, tune, ledger, audit, synth, demo, completion],
     examples=(
         "plume demo",
         (

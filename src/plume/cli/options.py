@@ -109,6 +109,9 @@ def _option_of(setting: Setting, *, required: bool) -> Option:
 
 
 query_options = _query_options(required=True)
+query_options_without_epsilon = together(
+    _from_file, *(_option_of(setting, required=True) for setting in SETTINGS if setting.name != "epsilon")
+)
 optional_query_options = _query_options(required=False)
 
 

@@ -19,6 +19,7 @@ from plume.release import Release
 
 if TYPE_CHECKING:
     from plume.tuning.expectation import Expectation
+    from plume.tuning.need import Need
     from plume.tuning.tuning import NotPrivateTuning
 
 # Whether a file may be replaced was checked before the run. One that appeared since then would cost a release that is paid for.
@@ -42,8 +43,8 @@ def write_record(release: Release, path: Path) -> None:
     write_text(path, f"{release.to_json()}\n", overwrite=True)
 
 
-def print_result(result: "Expectation | NotPrivateTuning", layout: str) -> None:
-    """Print what to expect, or what would suit the data: for people unless told otherwise."""
+def print_result(result: "Expectation | Need | NotPrivateTuning", layout: str) -> None:
+    """Print what to expect, what is needed, or what would suit the data: for people unless told otherwise."""
     match layout:
         case "csv":
             _put_csv(csv_pieces(result.to_arrow()))

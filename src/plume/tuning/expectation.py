@@ -151,9 +151,9 @@ def expect(
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     refuse_open_numbers(query)
     for number in users:
-        _refuse_bad_number("users", number, _MOST_USERS)
+        refuse_bad_number("users", number, _MOST_USERS)
     if keys_of_user is not None:
-        _refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
+        refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
     prospects = tuple(
         _prospect(calibrate(one), sorted(set(users)), keys_of_user) for one in _grid(query, limits, epsilons)
     )
@@ -168,7 +168,8 @@ def refuse_open_numbers(query: Query) -> None:
         )
 
 
-def _refuse_bad_number(name: str, number: Any, most: int) -> None:
+def refuse_bad_number(name: str, number: Any, most: int) -> None:
+    """Refuse what is not a whole number up to the most."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise BoundError(f"{name} holds {shown(number)}; it must be a whole number from 1 to {most}.")
 
