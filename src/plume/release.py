@@ -47,6 +47,8 @@ class Release:
     """Where it was charged, if it was."""
     statement: str | None = None
     """The SQL that asked for it, if any did, to the letter."""
+    released_before: str | None = None
+    """When it was released, in UTC, if its release id was answered with rows that were there: then nothing was read or charged."""
 
     @property
     def guarantee(self) -> str:
