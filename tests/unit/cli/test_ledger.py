@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -124,3 +125,28 @@ def test_half_a_ledger_ends_with_2(run: Invoke, args: list[str], said: str) -> N
 def test_a_result_that_cannot_be_written_is_not_charged(charge: Invoke, ledger: Path) -> None:
     assert charge("--out", "absent/out.csv").exit_code == 2
     assert len(plume.Ledger(ledger).history()) == 1
+
+
+def test_a_repeated_release_id_says_that_nothing_was_read_or_charged(charge: Invoke) -> None:
+    charge("--release-id", "first")
+    said = charge("--release-id", "first").stderr
+    assert re.search(r"release first of searches was released at \S+; these are its rows\. No data was read", said)
+    assert "charged to searches" not in said
+
+
+def test_plan_says_what_fits_and_charges_nothing(invoke: Invoke, ledger: Path, asked: list[str]) -> None:
+    result = invoke("ledger", "plan", ledger, "--dataset", "searches", *asked)
+    assert (result.exit_code, len(plume.Ledger(ledger).history())) == (0, 1)
+    assert "The largest epsilon with which this query fits is 120.\n" in result.stdout
+
+
+def test_plan_ends_with_3_if_the_query_does_not_fit(invoke: Invoke, ledger: Path, asked: list[str]) -> None:
+    result = invoke("ledger", "plan", ledger, "--dataset", "searches", *asked, "--epsilon", 130, "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)["fits"]) == (3, False)
+
+
+@pytest.mark.parametrize("command", ["show", "history", "verify"])
+def test_programs_get_json(invoke: Invoke, charge: Invoke, ledger: Path, command: str) -> None:
+    charge("--release-id", "first")
+    assert plume.Ledger(ledger).head in invoke("ledger", command, ledger, "--format", "json").stdout
+    assert json.loads(invoke("ledger", command, ledger, "--format", "json").stdout)
