@@ -118,7 +118,7 @@ def _told(ledger: Ledger, entry: Entry) -> str:
         case Kind.STAGED:
             return f"{entry.release_id} was written"
         case Kind.RELEASED:
-            return f"{entry.release_id} was released: {ledger.asked(str(entry.release_id))}"
+            return f"{entry.release_id} was released: {ledger.question(str(entry.release_id))}"
         case _:
             return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
 

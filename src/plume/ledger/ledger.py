@@ -80,7 +80,7 @@ class Ledger:
         """Give everything that happened, in order."""
         return read_entries(self.path)
 
-    def asked(self, release_id: str) -> str:
+    def question(self, release_id: str) -> str:
         """Say in words what a release answered, as its file records it; the ledger itself keeps a hash of it."""
         check_release_id(release_id)
         claim = self._claim(release_id)

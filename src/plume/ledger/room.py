@@ -87,8 +87,8 @@ def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float |
     """Find the largest epsilon with which a query fits, all else as it is; its choice of noise may change with epsilon."""
 
     def price_at(epsilon: float) -> Price:
-        asked = replace(query, budget=Budget(epsilon, query.budget.delta))
-        return price_for(Explanation(make_plan(asked, pipeline)))
+        changed = replace(query, budget=Budget(epsilon, query.budget.delta))
+        return price_for(Explanation(make_plan(changed, pipeline)))
 
     return largest_epsilon(price_at, account)
 
