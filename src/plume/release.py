@@ -53,6 +53,8 @@ class Release:
     margins: pa.Table | None = None
     """For each row and each column that is computed from several noised parts, `<column>_low` and `<column>_high`: where the value before
     noise lies, with a probability of 0.95. None of a release that a ledger kept for a version before them."""
+    released_before: str | None = None
+    """When it was released, in UTC, if its release id was answered with rows that were there: then nothing was read or charged."""
 
     @property
     def guarantee(self) -> str:

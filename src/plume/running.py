@@ -75,7 +75,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
         if claim.state == Kind.RELEASED:
-            return released(claim, explanation)
+            return replace(released(claim, explanation), released_before=claim.released_at)
         draw = ChargedDraw(SystemEntropy(), claim)
         charge = partial(draw.charge, price_for(explanation))
         release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=on_step, charge=charge)

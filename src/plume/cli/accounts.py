@@ -1,13 +1,19 @@
 """What `plume ledger` does, as lines to read."""
 
+import json
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from plume.errors import printable
+from plume.cli.explaining import explain_options
+from plume.cli.terminal import put
+from plume.errors import BudgetExceeded, printable
 from plume.ledger.entry import Entry, Kind
-from plume.ledger.ledger import Ledger
+from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.price import DELTAS, EPSILONS
 from plume.privacy.budget import Budget
 
@@ -31,31 +37,99 @@ def _exists(file: Path) -> bool:
     return False
 
 
-def show_datasets(file: Path) -> None:
-    """Print one line per dataset, and what is unfinished."""
+def show_datasets(file: Path, layout: str) -> None:
+    """Print what each dataset has spent and what still fits, and what is unfinished."""
     ledger = Ledger(file)
-    for name in ledger.datasets():
-        dataset = ledger.dataset(name)
-        budget, spent = dataset.budget, dataset.spent
-        _say(
-            f"{name}: spent epsilon {spent.epsilon:.9g} at delta {spent.delta:.3g}, "
-            f"of epsilon {budget.epsilon:.9g} and delta {budget.delta:.3g}; epsilon {dataset.left:.9g} is left"
+    datasets = [ledger.dataset(name) for name in ledger.datasets()]
+    if layout == "json":
+        _put_json(
+            {"datasets": [_facts(one) for one in datasets], "unfinished": ledger.unfinished(), "head": ledger.head}
         )
-    for release_id, state in ledger.unfinished().items():
-        _say(f"release {release_id} is {state}; `plume ledger recover` tidies up, the same release id goes on")
+    else:
+        for dataset in datasets:
+            _show(dataset)
+        for release_id, state in ledger.unfinished().items():
+            _say(f"release {release_id} is {state}; `plume ledger recover` tidies up, the same release id goes on")
     if file.stat().st_mode & _OTHERS_MAY_WRITE:
         click.echo(f"Others may change {printable(str(file))}; chmod 600 keeps them out.", err=True)
 
 
-def show_history(file: Path) -> None:
-    """Print one line per entry."""
-    for entry in Ledger(file).history():
-        _say(f"{entry.number:>4}  {entry.at}  {entry.kind:<9}  {entry.dataset}  {_about(entry)}".rstrip())
+def _facts(dataset: Dataset) -> dict[str, Any]:
+    return {
+        "dataset": dataset.name,
+        "budget": asdict(dataset.budget),
+        "spent": asdict(dataset.spent),
+        "left": dataset.left,
+        "largest_epsilon": dataset.plain_epsilons(),
+    }
 
 
-def verify_ledger(file: Path, head: str | None) -> None:
+def _show(dataset: Dataset) -> None:
+    budget, spent = dataset.budget, dataset.spent
+    _say(
+        f"{dataset.name}: spent epsilon {spent.epsilon:.9g} at delta {spent.delta:.3g}, "
+        f"of epsilon {budget.epsilon:.9g} and delta {budget.delta:.3g}; added up, epsilon {dataset.left:.9g} is left"
+    )
+    fitting = dataset.plain_epsilons()
+    at = {"laplace": "", "gaussian": f" at delta {budget.delta / 10:.3g}"}
+    listed = [
+        f"{kind.capitalize()} noise alone up to epsilon {epsilon:.5g}{at[kind]}"
+        for kind, epsilon in fitting.items()
+        if epsilon is not None
+    ]
+    fits = (
+        f"one more release of public keys fits with {', or with '.join(listed)}" if listed else "hardly anything fits"
+    )
+    _say(f"  {fits}; `plume ledger plan` says what fits of a query")
+
+
+def plan_query(options: Mapping[str, Any]) -> None:
+    """Print what a query would do to a budget; end as a refused run does if it does not fit."""
+    dataset = Ledger(options["file"]).dataset(options["dataset"])
+    explanation = explain_options(options)
+    plan = dataset.plan(explanation.query, pipeline=options["pipeline"])
+    if options["layout"] == "json":
+        _put_json(plan.record())
+    else:
+        for line in str(plan).splitlines():
+            _say(line)
+    if not plan.fits:
+        raise BudgetExceeded("the budget of the dataset does not allow this query.")
+
+
+def show_history(file: Path, layout: str) -> None:
+    """Print what happened: in words, or every entry as it is kept."""
+    ledger = Ledger(file)
+    if layout == "json":
+        _put_json([asdict(entry) for entry in ledger.history()])
+        return
+    for entry in ledger.history():
+        _say(f"{entry.at[:19].replace('T', ' ')} UTC  {entry.dataset}: {_told(ledger, entry)}")
+
+
+def _told(ledger: Ledger, entry: Entry) -> str:
+    match entry.kind:
+        case Kind.DATASET:
+            return f"may spend {_amount(entry)}"
+        case Kind.RESERVED:
+            return f"{entry.release_id} was charged {_amount(entry)}"
+        case Kind.DRAWING:
+            return f"{entry.release_id} began to draw noise"
+        case Kind.STAGED:
+            return f"{entry.release_id} was written"
+        case Kind.RELEASED:
+            return f"{entry.release_id} was released: {ledger.question(str(entry.release_id))}"
+        case _:
+            return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
+
+
+def verify_ledger(file: Path, head: str | None, layout: str) -> None:
     """Print the head of a ledger that is as it should be."""
-    _say(f"all is well; ledger head {Ledger(file).verify(head)}")
+    found = Ledger(file).verify(head)
+    if layout == "json":
+        _put_json({"verified": True, "head": found})
+    else:
+        _say(f"all is well; ledger head {found}")
 
 
 def recover_releases(file: Path) -> None:
@@ -70,11 +144,12 @@ def abandon_release(file: Path, release_id: str) -> None:
     _say(f"release {release_id} is abandoned; what it cost stays spent")
 
 
-def _about(entry: Entry) -> str:
-    if entry.kind not in (Kind.DATASET, Kind.RESERVED):
-        return str(entry.release_id)
-    amount = f"epsilon {entry.content['epsilon'] / EPSILONS:.9g}, delta {entry.content['delta'] / DELTAS:.3g}"
-    return f"{entry.release_id}  {amount}" if entry.release_id else amount
+def _amount(entry: Entry) -> str:
+    return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"
+
+
+def _put_json(facts: Any) -> None:
+    put(f"{json.dumps(facts, indent=2)}\n")
 
 
 def _say(line: str) -> None:

@@ -14,7 +14,7 @@ from plume.statement.answering import explain_sql
 
 def print_explanation(options: Mapping[str, Any]) -> None:
     """Print how the question would be answered."""
-    explanation = _explain(options)
+    explanation = explain_options(options)
     if options["dialect"] is not None:
         put(f"{explanation.sql(options['dialect'])}\n")
     elif options["layout"] == "json":
@@ -23,7 +23,8 @@ def print_explanation(options: Mapping[str, Any]) -> None:
         put(f"{explanation}\n")
 
 
-def _explain(options: Mapping[str, Any]) -> Explanation:
+def explain_options(options: Mapping[str, Any]) -> Explanation:
+    """Explain what the options ask, as a query or as a statement."""
     if options["statement"] is None:
         return explain(make_query(options), pipeline=options["pipeline"])
     tables = declare(options["tables"], options["units"])

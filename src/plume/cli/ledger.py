@@ -1,12 +1,23 @@
 """`plume ledger`: make a ledger, read it, check it, and tidy up after a crash."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from plume.cli.help import HelpfulGroup
+from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options
 
 _file = click.argument("file", type=click.Path(path_type=Path))
+
+_layout = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
 
 
 @click.group(
@@ -46,33 +57,65 @@ def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
 
 @ledger.command(examples=("plume ledger show budget.ledger",))
 @_file
-def show(*, file: Path) -> None:
+@_layout
+def show(*, file: Path, layout: str) -> None:
     """Say what each dataset may spend, has spent and has left."""
     from plume.cli.accounts import show_datasets  # noqa: PLC0415 - imports SQLite and more
 
-    show_datasets(file)
+    show_datasets(file, layout)
+
+
+@ledger.command(
+    cls=OneForm,
+    examples=(
+        (
+            "plume ledger plan budget.ledger --dataset searches --user user_id --key recipe --measure 'count(3)' \\\n"
+            "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 16"
+        ),
+    ),
+)
+@_file
+@click.argument("statement", metavar="[STATEMENT]", required=False)
+@click.option("--dataset", required=True, metavar="NAME", help="Dataset in the ledger that would be charged.")
+@optional_query_options
+@table_options
+@pipeline_option
+@_layout
+def plan(**options: Any) -> None:
+    """Say whether a query would fit, and the largest epsilon with which it would.
+
+    Touches no data and charges nothing. The query is given as to `plume explain`. Ends with 3 if it does not fit.
+    """
+    from plume.cli.accounts import plan_query  # noqa: PLC0415 - imports engines
+
+    plan_query(options)
 
 
 @ledger.command(examples=("plume ledger history budget.ledger",))
 @_file
-def history(*, file: Path) -> None:
-    """List everything that happened, in order."""
+@_layout
+def history(*, file: Path, layout: str) -> None:
+    """List what happened, in order: what was asked, when, and what it spent.
+
+    --format json gives every entry as it is kept, with its hashes and units.
+    """
     from plume.cli.accounts import show_history  # noqa: PLC0415 - imports SQLite and more
 
-    show_history(file)
+    show_history(file, layout)
 
 
 @ledger.command(examples=("plume ledger verify budget.ledger",))
 @_file
 @click.option("--head", metavar="HASH", help="A head that was remembered, as `plume run` prints it.")
-def verify(*, file: Path, head: str | None) -> None:
+@_layout
+def verify(*, file: Path, head: str | None, layout: str) -> None:
     """Check the file, the chain of entries, the budgets and the released files.
 
     An older copy of a ledger is a good ledger by itself; only a remembered head tells.
     """
     from plume.cli.accounts import verify_ledger  # noqa: PLC0415 - imports SQLite and more
 
-    verify_ledger(file, head)
+    verify_ledger(file, head, layout)
 
 
 @ledger.command(examples=("plume ledger recover budget.ledger",))

@@ -71,8 +71,13 @@ def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release])
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):
         say(line)
-    if release.receipt is not None:
-        receipt = release.receipt
+    receipt = release.receipt
+    if receipt is not None and release.released_before is not None:
+        say(
+            f"release {receipt.release_id} of {receipt.dataset} was released at {release.released_before}; these are its rows. "
+            "No data was read and nothing was charged."
+        )
+    elif receipt is not None:
         say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
 
 

@@ -37,6 +37,11 @@ class Claim:
         found = self._entries()
         return found[-1].kind if found else None
 
+    @property
+    def released_at(self) -> str | None:
+        """When it was released, if it was."""
+        return next((entry.at for entry in self._entries() if entry.kind == Kind.RELEASED), None)
+
     def reserve(self, price: Price) -> None:
         """Charge the dataset, once; a release that is reserved already is not charged again."""
         if self.state is None:

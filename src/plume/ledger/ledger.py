@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from plume.errors import BudgetError, LedgerError
+from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError
 from plume.ledger import verification
 from plume.ledger.charge import account
 from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.price import DELTAS, EPSILONS, limit_of
+from plume.ledger.request import describe, recorded
+from plume.ledger.room import Account, BudgetPlan, gaussian_price, laplace_price, largest_epsilon, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Spent
+from plume.query import Query
 
 _RELEASE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LONGEST_NAME = 200
@@ -76,6 +79,16 @@ class Ledger:
     def history(self) -> tuple[Entry, ...]:
         """Give everything that happened, in order."""
         return read_entries(self.path)
+
+    def question(self, release_id: str) -> str:
+        """Say in words what a release answered, as its file records it; the ledger itself keeps a hash of it."""
+        check_release_id(release_id)
+        claim = self._claim(release_id)
+        if claim.state != Kind.RELEASED:
+            return "not released; what was asked is kept as a hash only"
+        with suppress(LedgerDamaged):
+            return describe(recorded(claim.read())["query"])
+        return "its file is missing or was changed"
 
     @property
     def head(self) -> str:
@@ -141,9 +154,30 @@ class Dataset:
 
     @property
     def left(self) -> float:
-        """How much epsilon is left, at the budget's delta."""
+        """The budget's epsilon less the epsilon spent; a query may fit with more than that, since releases compose to less than their sum.
+
+        `plan(query)` names the largest epsilon with which a query fits.
+        """
         limit, charges = account(self.ledger.history(), self.name)
         return max(limit.epsilon - least_total(charges, limit).epsilon, 0) / EPSILONS
+
+    def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
+        """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""
+        if not isinstance(query, Query):
+            raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+        return plan_charge(self.name, self._account, query, pipeline)
+
+    def plain_epsilons(self) -> dict[str, float | None]:
+        """Give the largest epsilon of one more release of public keys: with Laplace noise, and with Gaussian at a tenth of delta."""
+        now = self._account
+        found = {"laplace": largest_epsilon(laplace_price, now)}
+        if now.limit.delta:
+            found["gaussian"] = largest_epsilon(gaussian_price(now.limit.delta / DELTAS / 10), now)
+        return found
+
+    @property
+    def _account(self) -> Account:
+        return Account(*account(self.ledger.history(), self.name))
 
     def claimed(
         self, release_id: str, request: str, *, earlier: Earlier | None = None

@@ -80,7 +80,7 @@ class Request:
             return True
         # Plans may be printed otherwise today. Then what stands in a released file decides, where that is all there is to ask.
         complete = self.relation is None and self.explanation.query.public_keys is None
-        return complete and claim.state == Kind.RELEASED and self._is_answered_by(_record(claim.read()))
+        return complete and claim.state == Kind.RELEASED and self._is_answered_by(recorded(claim.read()))
 
     @property
     def _as_in_0_1_0(self) -> str:
@@ -166,7 +166,15 @@ def _is_close(one: Any, other: Any) -> bool:
             return bool(one == other)
 
 
-def _record(released: bytes) -> dict[str, Any]:
+def describe(query: Mapping[str, Any]) -> str:
+    """Say in a line what the record of a query asks."""
+    where = f" where {query['where']}" if query["where"] else ""
+    measures = ", ".join(measure["name"] for measure in query["measures"])
+    return f"{measures} by {', '.join(query['keys'])}{where}, at most {query['max_keys_per_user']} keys per {query['user']}"
+
+
+def recorded(released: bytes) -> dict[str, Any]:
+    """Read the record in the file of a release."""
     metadata = pyarrow.parquet.read_schema(pa.BufferReader(released)).metadata
     record: dict[str, Any] = json.loads(metadata[RECORD])
     return record

@@ -1,3 +1,4 @@
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +68,9 @@ def test_a_release_beyond_the_budget_ends_with_3_and_says_what_is_needed_and_lef
 def test_show_says_what_is_spent_and_left(charge: Invoke, invoke: Invoke, ledger: Path) -> None:
     charge()
     said = invoke("ledger", "show", ledger).stdout
-    expected = r"searches: spent epsilon 50 at delta \S+, of epsilon 120 and delta 0\.0001; epsilon 70 is left\n"
+    expected = (
+        r"searches: spent epsilon 50 at delta \S+, of epsilon 120 and delta 0\.0001; added up, epsilon 70 is left\n.*\n"
+    )
     assert re.fullmatch(expected, said)
 
 
@@ -79,8 +82,9 @@ def test_show_warns_of_a_ledger_that_others_may_change(invoke: Invoke, ledger: P
 def test_history_lists_every_entry(charge: Invoke, invoke: Invoke, ledger: Path) -> None:
     charge("--release-id", "first")
     lines = invoke("ledger", "history", ledger).stdout.splitlines()
-    assert [line.split()[2] for line in lines] == ["dataset", "reserved", "drawing", "staged", "released"]
-    assert "first  epsilon 50, delta " in lines[1]
+    assert len(lines) == len(plume.Ledger(ledger).history()) == 5
+    assert "searches: first was charged epsilon 50 and delta " in lines[1]
+    assert re.search(r"UTC  searches: first was released: \w+ by \w+", lines[4])
 
 
 def test_verify_ends_with_1_if_something_is_wrong(charge: Invoke, invoke: Invoke, ledger: Path) -> None:
@@ -121,3 +125,28 @@ def test_half_a_ledger_ends_with_2(run: Invoke, args: list[str], said: str) -> N
 def test_a_result_that_cannot_be_written_is_not_charged(charge: Invoke, ledger: Path) -> None:
     assert charge("--out", "absent/out.csv").exit_code == 2
     assert len(plume.Ledger(ledger).history()) == 1
+
+
+def test_a_repeated_release_id_says_that_nothing_was_read_or_charged(charge: Invoke) -> None:
+    charge("--release-id", "first")
+    said = charge("--release-id", "first").stderr
+    assert re.search(r"release first of searches was released at \S+; these are its rows\. No data was read", said)
+    assert "charged to searches" not in said
+
+
+def test_plan_says_what_fits_and_charges_nothing(invoke: Invoke, ledger: Path, asked: list[str]) -> None:
+    result = invoke("ledger", "plan", ledger, "--dataset", "searches", *asked)
+    assert (result.exit_code, len(plume.Ledger(ledger).history())) == (0, 1)
+    assert "The largest epsilon with which this query fits is 120.\n" in result.stdout
+
+
+def test_plan_ends_with_3_if_the_query_does_not_fit(invoke: Invoke, ledger: Path, asked: list[str]) -> None:
+    result = invoke("ledger", "plan", ledger, "--dataset", "searches", *asked, "--epsilon", 130, "--format", "json")
+    assert (result.exit_code, json.loads(result.stdout)["fits"]) == (3, False)
+
+
+@pytest.mark.parametrize("command", ["show", "history", "verify"])
+def test_programs_get_json(invoke: Invoke, charge: Invoke, ledger: Path, command: str) -> None:
+    charge("--release-id", "first")
+    assert plume.Ledger(ledger).head in invoke("ledger", command, ledger, "--format", "json").stdout
+    assert json.loads(invoke("ledger", command, ledger, "--format", "json").stdout)

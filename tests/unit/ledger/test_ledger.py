@@ -332,3 +332,16 @@ def test_reading_a_release_back_starts_no_thread_that_could_outlive_python(ledge
     plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
     command = [sys.executable, "-c", READING_BACK, str(ledger.path)]
     assert subprocess.check_output(command, text=True) == "0\n"  # noqa: S603
+
+
+def test_a_repeated_release_says_when_it_was_released(ledger: plume.Ledger) -> None:
+    first = plume.run(query(), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    again = plume.run(query(), "gone.parquet", ledger=ledger, dataset="searches", release_id="first")
+    assert (first.released_before, again.released_before) == (None, ledger.history()[-1].at)
+
+
+def test_what_was_asked_is_told_in_words(ledger: plume.Ledger) -> None:
+    plume.run(query(where="v > 0"), ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert ledger.question("first") == "users by k where v > 0, at most 4 keys per u"
+    ledger.shelf.released("first").unlink()
+    assert ledger.question("first") == "its file is missing or was changed"

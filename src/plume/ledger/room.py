@@ -1,0 +1,131 @@
+"""What still fits into the budget of a dataset, as the ledger itself would compose it. Nothing is charged, read or written.
+
+Releases compose to less than their sum, and how much less depends on their noise. So no single number is left for every query, and what
+fits is found for the query at hand: the same price and the same composition as those of a charge, at one epsilon after another.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from plume.errors import BudgetError, BudgetExceeded, RangeError
+from plume.explanation import Explanation
+from plume.ledger.composition import total
+from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.publishing import price_for
+from plume.planning import make_plan
+from plume.privacy.budget import Budget
+from plume.privacy.cost import Spent
+from plume.privacy.gaussian import noise_for
+from plume.query import Query
+from plume.root import smallest, within
+
+_DIGITS = 5
+_CLOSE = 1e-5
+_LEAST_SHARE = 1e-3
+_CANNOT_BE_PLANNED = (RangeError, BudgetError, BudgetExceeded)
+
+PriceAt = Callable[[float], Price]
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a dataset may spend, and what was charged to it."""
+
+    limit: Limit
+    charges: Sequence[Price]
+
+    def allows(self, price: Price) -> bool:
+        """Return whether a charge would be granted."""
+        return total([*self.charges, price], self.limit).within(self.limit)
+
+
+@dataclass(frozen=True)
+class BudgetPlan:
+    """What a release would do to a dataset's budget."""
+
+    dataset: str
+    needed: Spent
+    fits: bool
+    spent_after: Spent | None
+    """What all releases would have spent together; None if it does not fit."""
+    largest_epsilon: float | None
+    """The largest epsilon with which the query fits; None if not even a thousandth of the budget's epsilon does."""
+
+    def record(self) -> dict[str, Any]:
+        """Give the same as plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        verdict = "It fits" if self.fits else "It does not fit"
+        lines = [f"{verdict}: this query needs {_amount(self.needed)} of dataset {self.dataset!r}."]
+        if self.spent_after is not None:
+            lines.append(f"All releases together would have spent {_amount(self.spent_after)}.")
+        if self.largest_epsilon is None:
+            lines.append("No epsilon of this query that is worth asking fits.")
+        else:
+            lines.append(f"The largest epsilon with which this query fits is {self.largest_epsilon:.{_DIGITS}g}.")
+        return "\n".join([*lines, "Nothing was read or charged."])
+
+
+def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> BudgetPlan:
+    """Say whether a query fits, what would be spent then, and the largest epsilon with which it fits."""
+    price = price_for(Explanation(make_plan(query, pipeline)))
+    after = total([*account.charges, price], account.limit)
+    fits = after.within(account.limit)
+    return BudgetPlan(
+        dataset=dataset,
+        needed=Spent(price.epsilon / EPSILONS, price.delta / DELTAS),
+        fits=fits,
+        spent_after=Spent(after.epsilon / EPSILONS, after.delta / DELTAS) if fits else None,
+        largest_epsilon=largest_epsilon_of(query, account, pipeline),
+    )
+
+
+def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float | None:
+    """Find the largest epsilon with which a query fits, all else as it is; its choice of noise may change with epsilon."""
+
+    def price_at(epsilon: float) -> Price:
+        changed = replace(query, budget=Budget(epsilon, query.budget.delta))
+        return price_for(Explanation(make_plan(changed, pipeline)))
+
+    return largest_epsilon(price_at, account)
+
+
+def largest_epsilon(price_at: PriceAt, account: Account) -> float | None:
+    """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the limit's."""
+    limit = account.limit.epsilon / EPSILONS
+
+    def is_granted(epsilon: float) -> bool:
+        try:
+            return account.allows(price_at(epsilon))
+        except _CANNOT_BE_PLANNED:
+            return False
+
+    if not is_granted(_short(limit * _LEAST_SHARE)):
+        return None
+    # Of inverses, since what is searched is the smallest number from which on something holds.
+    return _short(1 / smallest(lambda inverse: is_granted(_short(1 / inverse)), start=1 / limit, close=within(_CLOSE)))
+
+
+def laplace_price(epsilon: float) -> Price:
+    """Price Laplace noise alone, with public keys."""
+    units = math.ceil(epsilon * EPSILONS)
+    return Price(units, 0, units, 0, 0)
+
+
+def gaussian_price(delta: float) -> PriceAt:
+    """Price Gaussian noise alone, with public keys, at a delta."""
+    stated = math.ceil(delta * DELTAS)
+    return lambda epsilon: Price(
+        math.ceil(epsilon * EPSILONS), stated, 0, math.ceil(EPSILONS / noise_for(epsilon, delta)), 0
+    )
+
+
+def _short(epsilon: float) -> float:
+    return float(f"{epsilon:.{_DIGITS}g}")
+
+
+def _amount(spent: Spent) -> str:
+    return f"epsilon {spent.epsilon:.9g} and delta {spent.delta:.3g}"
