@@ -67,7 +67,7 @@ class Query:
     min_users: int = 1
     """Keys with fewer users are never released, whatever the noise says."""
     selection: str = AUTO
-    """How keys are chosen: a strategy's name, or "auto"."""
+    """How keys are selected: a strategy's name, or "auto"."""
     noise: str = AUTO
     """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error."""
     composition: str = TIGHT
@@ -292,7 +292,7 @@ def _is_weight(weight: Any) -> bool:
 
 
 def _refuse_equal_names(query: Query) -> None:
-    """Engines ignore the case of names, so names that differ in case alone would be one column."""
+    """Some engines ignore the case of names, so names that differ in case alone would be one column there."""
     if query.user.casefold() in {key.casefold() for key in query.keys}:
         raise ColumnNotFound(f"user and keys both name {query.user!r}; a key must not be the user itself.")
     seen: set[str] = set()

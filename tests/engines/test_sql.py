@@ -38,7 +38,8 @@ def exactly(text: str, engine: Engine, **settings: Any) -> list[dict[str, Any]]:
     """Answer a statement without noise."""
     asked = ask(text, engine=engine, **settings)
     rows = exact_release(asked.query, asked.data, engine=engine)
-    return asked.statement.ordering.apply(rows).to_pylist()
+    ordering = asked.statement.ordering
+    return rows.take(ordering.places(rows)).select(list(ordering.columns)).to_pylist()
 
 
 @pytest.mark.quick_on("spark")

@@ -55,7 +55,7 @@ def show(browser: Browser, tmp_path: Path) -> Iterator[Open]:
     contexts = []
 
     def opened(release: Release, *, size: tuple[int, int] = DESK, **settings: object) -> Opened:
-        release.report(tmp_path / "report.html")
+        release.report(tmp_path / "report.html", overwrite=True)
         width, height = size
         contexts.append(browser.new_context(viewport={"width": width, "height": height}, **settings))
         seen = Opened(contexts[-1].new_page())

@@ -1,7 +1,7 @@
 """Noise of any kinds, composed tightly: one size for all parts, as small as their privacy losses together allow.
 
-Separate from the two families with formulas, `calibrated`, because here nothing is known but what dp-accounting composes. What it finds
-is scaled noise and rounds of selection; whose they are is not its business. docs/guarantees/tight-composition.md holds the proof.
+Separate from the two families with formulas, `calibrated_query`, because here nothing is known but what dp-accounting composes. What it
+finds is scaled noise and rounds of selection; whose they are is not its business. docs/guarantees/tight-composition.md holds the proof.
 """
 
 import math

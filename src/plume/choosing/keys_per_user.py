@@ -1,4 +1,4 @@
-"""How many keys users have, noised: a histogram in which each user is in one bucket, from which a limit may be chosen by anybody.
+"""Where a limit is chosen: from a noised histogram of how many keys users have, in which each user is in one bucket.
 
 Its own file because what is chosen is post-processing: the noiser here is all that sees rows. docs/guarantees/auto-limit.md.
 """

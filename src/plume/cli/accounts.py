@@ -60,7 +60,6 @@ def _facts(dataset: Dataset) -> dict[str, Any]:
         "budget": asdict(dataset.budget),
         "spent": asdict(dataset.spent),
         "left": dataset.left,
-        "largest_epsilon": dataset.plain_epsilons(),
     }
 
 
@@ -70,17 +69,7 @@ def _show(dataset: Dataset) -> None:
         f"{dataset.name}: spent epsilon {spent.epsilon:.9g} at delta {spent.delta:.3g}, "
         f"of epsilon {budget.epsilon:.9g} and delta {budget.delta:.3g}; added up, epsilon {dataset.left:.9g} is left"
     )
-    fitting = dataset.plain_epsilons()
-    at = {"laplace": "", "gaussian": f" at delta {budget.delta / 10:.3g}"}
-    listed = [
-        f"{kind.capitalize()} noise alone up to epsilon {epsilon:.5g}{at[kind]}"
-        for kind, epsilon in fitting.items()
-        if epsilon is not None
-    ]
-    fits = (
-        f"one more release of public keys fits with {', or with '.join(listed)}" if listed else "hardly anything fits"
-    )
-    _say(f"  {fits}; `plume ledger plan` says what fits of a query")
+    _say("  releases cost less together than added up; `plume ledger plan` says what still fits of a query")
 
 
 def plan_query(options: Mapping[str, Any]) -> None:

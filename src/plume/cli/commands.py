@@ -60,8 +60,8 @@ def run(**options: Any) -> None:
     examples=(
         (
             'plume sql "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (\n'
-            "  epsilon = 1.1, delta = 1e-5, max_groups_contributed = 64,\n"
-            "  privacy_unit_column = user_id)\n"
+            "  epsilon = 1.1, delta = 1e-5,\n"
+            "  max_groups_contributed = 64, privacy_unit_column = user_id)\n"
             "  recipe, COUNT(*, contribution_bounds_per_group => (0, 3)) AS searches\n"
             "  FROM 'searches.parquet' GROUP BY recipe\""
         ),

@@ -69,7 +69,8 @@ def show(*, file: Path, layout: str) -> None:
     cls=OneForm,
     examples=(
         (
-            "plume ledger plan budget.ledger --dataset searches --user user_id --key recipe --measure 'count(3)' \\\n"
+            "plume ledger plan budget.ledger --dataset searches \\\n"
+            "  --user user_id --key recipe --measure 'count(3)' \\\n"
             "  --epsilon 1.1 --delta 1e-5 --max-keys-per-user 16"
         ),
     ),
@@ -97,7 +98,7 @@ def plan(**options: Any) -> None:
 def history(*, file: Path, layout: str) -> None:
     """List what happened, in order: what was asked, when, and what it spent.
 
-    --format json gives every entry as it is kept, with its hashes and units.
+    As JSON, every entry is listed as it is kept, with its hashes and units.
     """
     from plume.cli.accounts import show_history  # noqa: PLC0415 - imports SQLite and more
 

@@ -1,4 +1,4 @@
-"""Where a release is charged to its dataset: once, before anything is drawn, and only if the limit of the dataset allows it."""
+"""Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -15,7 +15,7 @@ from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.price import DELTAS, EPSILONS, limit_of
 from plume.ledger.request import describe, recorded
-from plume.ledger.room import Account, BudgetPlan, gaussian_price, laplace_price, largest_epsilon, plan_charge
+from plume.ledger.room import Account, BudgetPlan, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
@@ -166,14 +166,6 @@ class Dataset:
         if not isinstance(query, Query):
             raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
         return plan_charge(self.name, self._account, query, pipeline)
-
-    def plain_epsilons(self) -> dict[str, float | None]:
-        """Give the largest epsilon of one more release of public keys: with Laplace noise, and with Gaussian at a tenth of delta."""
-        now = self._account
-        found = {"laplace": largest_epsilon(laplace_price, now)}
-        if now.limit.delta:
-            found["gaussian"] = largest_epsilon(gaussian_price(now.limit.delta / DELTAS / 10), now)
-        return found
 
     @property
     def _account(self) -> Account:

@@ -4,7 +4,6 @@ Releases compose to less than their sum, and how much less depends on their nois
 fits is found for the query at hand: the same price and the same composition as those of a charge, at one epsilon after another.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -17,7 +16,6 @@ from plume.ledger.publishing import price_for
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Spent
-from plume.privacy.gaussian import noise_for
 from plume.query import Query
 from plume.root import smallest, within
 
@@ -107,20 +105,6 @@ def largest_epsilon(price_at: PriceAt, account: Account) -> float | None:
         return None
     # Of inverses, since what is searched is the smallest number from which on something holds.
     return _short(1 / smallest(lambda inverse: is_granted(_short(1 / inverse)), start=1 / limit, close=within(_CLOSE)))
-
-
-def laplace_price(epsilon: float) -> Price:
-    """Price Laplace noise alone, with public keys."""
-    units = math.ceil(epsilon * EPSILONS)
-    return Price(units, 0, units, 0, 0)
-
-
-def gaussian_price(delta: float) -> PriceAt:
-    """Price Gaussian noise alone, with public keys, at a delta."""
-    stated = math.ceil(delta * DELTAS)
-    return lambda epsilon: Price(
-        math.ceil(epsilon * EPSILONS), stated, 0, math.ceil(EPSILONS / noise_for(epsilon, delta)), 0
-    )
 
 
 def _short(epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""All measures by the words they are asked for with. A new one is listed here and in `plume/__init__.py`."""
+"""All measures by the words they are asked for with. `measure.py` says what a new one needs; its module is listed here."""
 
 from plume.mechanisms import count, histogram, mean, quantiles, users, variance, vector_sum
 from plume.mechanisms import sum as sum_

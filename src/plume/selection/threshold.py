@@ -1,6 +1,8 @@
 """Where thresholds come from: the lowest that a key of one user alone passes rarely enough, for each kind of noise.
 
-Strategies say which noise is drawn and what a user gives to a key; what a threshold must be follows here.
+Strategies say which noise is drawn and what a user gives to a key; what a threshold must be follows here. What it is made of, epsilon,
+delta and the scale of the noise, comes from `calibration/calibrated_query.py`. Strategies round it up to their grid, and add `min_users` to
+it. Truncated geometric selection has no threshold: it throws a coin for each key.
 """
 
 import math
@@ -15,7 +17,7 @@ from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
 
-# Thresholds are rounded up to a grid that is a hundred times coarser.
+# Strategies round thresholds up to their grids, the finest of which is a hundred times coarser.
 _STEP = 1e-8
 _LEAST = 1e-300
 # Thresholds for Laplace noise have enough digits that rounding up is the only rounding that matters.

@@ -31,7 +31,7 @@ MEASURES = {
         "day", date(2026, 1, 1), date(2026, 12, 31)
     ),
 }
-NOT_MEASURES = {"run", "explain", "audit", "sql", "explain_sql", "expect", "tune", "private", "public"}
+NOT_MEASURES = {"run", "explain", "audit", "sql", "explain_sql", "expect", "need", "tune", "private", "public"}
 
 
 @pytest.mark.parametrize("written", MEASURES)

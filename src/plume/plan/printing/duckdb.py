@@ -1,4 +1,4 @@
-"""What DuckDB says in its own way."""
+"""All that DuckDB's SQL has in its own way; `spark.py` beside it is Spark's, and says where else the two differ."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

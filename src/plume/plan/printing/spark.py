@@ -1,6 +1,8 @@
 """All that Spark's SQL has in its own way; `duckdb.py` beside it is DuckDB's, `printer.py` the list of what can differ.
 
-How steps are run differs in `plume/engines/spark.py`.
+What else differs, by file: `plume/engines/spark.py` runs steps, and the modules `plume/engines/spark_*.py` beside it open sessions, read
+tables and know types. `plan/rereading.py` rewrites plans for DuckDB alone. Statements ask the `StatementForms` below. `plume tune` does not
+run on Spark.
 """
 
 from collections.abc import Callable
