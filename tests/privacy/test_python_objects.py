@@ -32,7 +32,7 @@ class Hostile:
     __repr__ = __hash__ = __float__ = __int__ = __eq__ = __bool__ = __len__ = __iter__ = __str__
 
 
-class HostileText(str):
+class HostileText(str):  # noqa: SLOT000 - as careless as it can be
     """Text of a class of its own."""
 
     def encode(self, *_: Any) -> bytes:
@@ -169,7 +169,7 @@ READ: dict[Kind, list[tuple[Any, Any]]] = {
         (np.float32(0.5), 0.5),
         (date(2026, 1, 31), None),
     ],
-    Kind.BOOLEAN: [(True, True), (np.bool_(False), False), ("TRUE", True), ("false", False), ("x", None), (7, None)],
+    Kind.BOOLEAN: [(True, True), (np.bool_(0), False), ("TRUE", True), ("false", False), ("x", None), (7, None)],
     Kind.DATE: [
         (date(2026, 1, 31), date(2026, 1, 31)),
         (datetime(2026, 1, 31, 8), date(2026, 1, 31)),

@@ -13,6 +13,7 @@ from plume.errors import InputError
 from plume.plan.types import Kind
 from plume.redaction import redacting
 
+
 def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBatchReader:
     """Bring data to Arrow: a table, which can be read again and again, or a stream if that is what it is.
 
@@ -25,7 +26,7 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
             "or a DuckDB relation."
         )
     refusal = InputError(
-        f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
+        f"this {kind} cannot be read as a table; is a column of a type that Arrow does not have, or have two columns one name?"
     )
     with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
         rows = _typed(_arrow(content, kinds), kinds)
