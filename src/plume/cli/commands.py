@@ -48,7 +48,7 @@ from plume.cli.options import (
 def run(**options: Any) -> None:
     """Answer a query privately.
 
-    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table. - is standard input.
+    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of such files; several are one table. - is standard input.
     """
     from plume.cli.running import run_query  # noqa: PLC0415 - imports engines
 
