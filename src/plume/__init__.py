@@ -113,9 +113,20 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'plume' has no attribute {name!r}{_hint(name)}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(_imported(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _imported(home: str) -> Any:
+    """Import a module; the one of Spark's needs a package that not everybody has."""
+    try:
+        return import_module(home)
+    except ModuleNotFoundError:
+        if home != _HOMES["Spark"]:
+            raise
+        missing = import_module("plume.errors").MissingPackage("plume.Spark", "PySpark")
+    raise missing
 
 
 def _hint(name: str) -> str:

@@ -422,7 +422,7 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     ending = rng.choice(list(FIELDS))
     hers = rng.choice([FIELDS[ending], [rng.choice(FIELDS[ending])]])
     paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
-    if ending == "csv" and rng.random() < 0.5:  # noqa: PLR2004 - half of them
+    if ending == "csv" and rng.random() < 0.5:
         paths = [_with_a_turned_file(path) for path in paths]
     role = rng.choice(["user", "keys", "where", "value"])
     asked: dict[str, Any] = {

@@ -12,7 +12,7 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
 from plume.engines.frames import is_spark_frame
-from plume.errors import SettingError
+from plume.errors import SettingError, without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
 from plume.plan.dialect import Dialect
@@ -81,7 +81,7 @@ def answer(stated: StatementQuery, **settings: Any) -> Release:
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))
     rows = sorted_release.rows.select(list(ordering.columns))
-    return replace(sorted_release, rows=rows, statement=stated.statement.text.text)
+    return replace(sorted_release, rows=rows, statement=without_secrets(stated.statement.text.text))
 
 
 def explain_sql(
