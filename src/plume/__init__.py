@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plume.mechanisms.users import users
     from plume.mechanisms.variance import stddev, variance
     from plume.mechanisms.vector_sum import vector_sum
+    from plume.output.engine_errors import engine_errors_to
     from plume.privacy.budget import Budget
     from plume.query import Query
     from plume.release import Release
@@ -50,6 +51,7 @@ __all__ = [
     "__version__",
     "audit",
     "count",
+    "engine_errors_to",
     "expect",
     "explain",
     "explain_sql",
@@ -87,6 +89,7 @@ _HOMES = {
     "Spark": "plume.engines.spark",
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
+    "engine_errors_to": "plume.output.engine_errors",
     "expect": "plume.tuning.expectation",
     "explain": "plume.running",
     "explain_sql": "plume.statement.answering",

@@ -8,6 +8,7 @@ import click
 from plume.cli.help import HelpfulCommand
 from plume.cli.options import (
     OneForm,
+    engine_errors_option,
     engine_options,
     force_option,
     ledger_options,
@@ -43,6 +44,7 @@ from plume.cli.options import (
 @ledger_options
 @pipeline_option
 @engine_options
+@engine_errors_option
 @stdin_option
 @quiet_option
 def run(**options: Any) -> None:
@@ -73,6 +75,7 @@ def run(**options: Any) -> None:
 @ledger_options
 @pipeline_option
 @engine_options
+@engine_errors_option
 @stdin_option
 @quiet_option
 def sql(**options: Any) -> None:

@@ -18,7 +18,7 @@ from plume.errors import ColumnNotFound, InputError
 from plume.plan.dialect import constant, identifier
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Kind
-from plume.redaction import redacting
+from plume.redaction import placed, redacting, tell_operator
 
 _TYPES = {
     Kind.TEXT: "VARCHAR",
@@ -65,6 +65,8 @@ def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
     wanted = ", ".join(f"lower({constant(name, DUCKDB)})" for name in kinds)
     types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (lower(name) IN ({wanted}))"
     if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
+        for path, found in ask(f"SELECT file_name, {types} FROM {schema} GROUP BY file_name ORDER BY file_name"):
+            tell_operator(f"{path}: the columns this query reads are {found}")
         raise InputError(f"the {len(files.paths)} files differ in the columns this query reads, or in their types.")
     partitioned = constant(bool(files.partitions), DUCKDB)
     # Writers leave NaN out of the statistics of a file, by which DuckDB would decide for all rows of a group what a condition says of them.
@@ -98,9 +100,10 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     """
     alike: dict[tuple[str, ...], list[Path]] = {}
     for path in files.paths:
-        alike.setdefault(_header(path, files, kinds), []).append(path)
-    for _, *names in alike:
-        _refuse_wrong_header(names, files, kinds)
+        with placed(str(path.resolve())):
+            header = _header(path, files, kinds)
+            _refuse_wrong_header(header[1:], files, kinds)
+        alike.setdefault(header, []).append(path)
     return "\nUNION ALL\n".join(_selecting_csv_of(header, paths, kinds) for header, paths in alike.items())
 
 
@@ -117,6 +120,9 @@ def _selecting_csv_of(header: tuple[str, ...], paths: Sequence[Path], kinds: Kin
 def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> None:
     """Refuse a first line without the columns of the query. It may be a row, so nothing of it is said but what the query says."""
     if missing := [name for name in kinds if name not in names]:
+        tell_operator(
+            f"the first line does not name {', '.join(map(repr, missing))}; it names {', '.join(map(repr, names))}"
+        )
         raise ColumnNotFound(
             f"no column {missing[0]!r} in {files.names}; its first line must name the columns, in UTF-8, with these very letters."
         )

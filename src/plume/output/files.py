@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 import pyarrow as pa
 
@@ -17,6 +17,12 @@ _OPEN_TO_ALL = 0o666
 _OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY = 0o600
 """A mode for files that no other user of the machine may read."""
+_MARK = "NOT-PRIVATE"
+
+
+def marked(path: Path) -> Path:
+    """Put the words NOT-PRIVATE into the name of a file."""
+    return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, overwrite: bool) -> None:
@@ -92,6 +98,15 @@ def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN
         write(file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def open_owned(path: Path, *, overwrite: bool) -> TextIO:
+    """Open a new file that only its owner can read, to write lines as they come; one that is there is replaced only if asked to."""
+    with Redaction((OSError, ValueError), lambda error: _failure(path, error)):
+        if overwrite:
+            path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
+    return os.fdopen(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
 
 
 def sync_folder(folder: Path) -> None:
