@@ -13,7 +13,7 @@ from plume.cli.output import (
     write_record,
     write_rows,
 )
-from plume.cli.progress import OnStep, show_stages
+from plume.cli.progress import showing
 from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
 from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets
@@ -39,14 +39,14 @@ def run_query(options: Mapping[str, Any]) -> None:
     ):
         _answer(
             options,
-            lambda on_step: run(
+            lambda **shown: run(
                 query,
                 list(files),
                 engine=engine,
                 pipeline=options["pipeline"],
                 ledger=dataset,
                 release_id=options["release_id"],
-                on_step=on_step,
+                **shown,
             ),
         )
 
@@ -70,7 +70,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,
-            lambda on_step: answer(stated, engine=engine, pipeline=options["pipeline"], on_step=on_step, **charged),
+            lambda **shown: answer(stated, engine=engine, pipeline=options["pipeline"], **charged, **shown),
         )
 
 
@@ -87,9 +87,8 @@ def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator
         yield
 
 
-def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release]) -> None:
-    with show_stages(quiet=options["quiet"]) as on_step:
-        release = release_of(on_step)
+def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> None:
+    release = release_of(**showing(quiet=options["quiet"]))
     say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):

@@ -60,6 +60,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     dataset: str | None = None,
     release_id: str | None = None,
     on_step: OnStep | None = None,
+    progress: bool = False,
 ) -> Release:
     """Answer a statement in BigQuery's differential-privacy syntax, around the engine's own dialect.
 
@@ -72,7 +73,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     engine = engine or _engine_for(tables, public_tables)
     stated = ask(text, engine=engine, tables=tables, public_tables=public_tables)
     charged = {"ledger": ledger, "dataset": dataset, "release_id": release_id}
-    return answer(stated, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
+    return answer(stated, engine=engine, pipeline=pipeline, on_step=on_step, progress=progress, **charged)
 
 
 def answer(stated: StatementQuery, **settings: Any) -> Release:
