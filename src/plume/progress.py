@@ -32,6 +32,8 @@ _MORE_STAGES = {
 }
 _BOUND = re.compile(r"sizes_\d+_placed")
 _SMALLEST_FILES = 2**26
+_READING = "rows"
+_OPENING = "Opening the data"
 _SECONDS = 0.5
 _BAR = 24
 _MINUTE, _HOUR = 60, 3600
@@ -71,15 +73,16 @@ class Moment:
     seconds: int
     read: int
     size: int | None
+    """How many bytes this stage reads of files; None if that is not known, or if it reads none."""
 
     @property
     def share(self) -> float | None:
-        """How much of the files is read in this stage; None if it reads none of them, or something else by now."""
-        return self.read / self.size if self.size is not None and 0 < self.read <= self.size else None
+        """How much of the files is read; never more than all, though other files may be read beside them."""
+        return None if self.size is None else min(self.read / self.size, 1)
 
     def __str__(self) -> str:
         told = f"{self.stage}, {_clock(self.seconds)}"
-        return told if self.share is None or self.size is None else f"{told}, {_amount(self.read, self.size)} read"
+        return told if self.size is None else f"{told}, {_amount(min(self.read, self.size), self.size)} read"
 
 
 class _Work:
@@ -89,7 +92,7 @@ class _Work:
         self._steps = steps
         # What Python itself reads in the meantime would show in small ones.
         self._size = size if size is not None and size >= _SMALLEST_FILES else None
-        self._stage, self._began = "Opening the data", time.monotonic()
+        self._stage, self._began = _OPENING, time.monotonic()
         self._before = bytes_read()
 
     def begin(self, step: str) -> None:
@@ -99,12 +102,15 @@ class _Work:
             return
         number = f"Stage {self._steps.index(step) + 1} of {len(self._steps)}: " if step in self._steps else ""
         self._stage, self._before = f"{number}{text}", bytes_read()
+        # Later stages read what this one wrote down, which is not in the files.
+        self._size = self._size if step == _READING else None
 
     def now(self) -> Moment:
         """Say where the run is."""
-        read, before = bytes_read(), self._before
-        counted = 0 if read is None or before is None else read - before
-        return Moment(self._stage, int(time.monotonic() - self._began), counted, self._size)
+        stage, seconds, read = self._stage, int(time.monotonic() - self._began), bytes_read()
+        if read is None or self._before is None:
+            return Moment(stage, seconds, 0, None)
+        return Moment(stage, seconds, read - self._before, self._size)
 
 
 @contextmanager
@@ -117,6 +123,7 @@ def _on_terminal(work: _Work) -> Iterator[OnStep]:
         console=Console(stderr=True),
         refresh_per_second=1 / _SECONDS,
         transient=True,
+        redirect_stdout=False,  # what is printed meanwhile may be piped
     ) as live:
 
         def begin(step: str) -> None:
@@ -139,26 +146,27 @@ def _drawn(moment: Moment) -> Any:
 
 
 def _notebook() -> Any:
-    """Give the shell of the notebook that this runs in, or None."""
+    """Give the shell of the notebook that this runs in, or None; also where it keeps all that is shown, as %%capture does."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return shell if hasattr(shell, "kernel") else None
+    return shell if hasattr(shell, "kernel") and hasattr(shell.display_pub, "session") else None
 
 
 @contextmanager
 def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
-    """Show a line that is replaced while the run goes on, and by nothing at the end: a notebook keeps what stands in it."""
-    line, over = f"plume-{time.monotonic_ns()}", threading.Event()
-    shown = False
+    """Show a line that is replaced while the run goes on, and by an empty one at the end: a notebook keeps what stands in it.
 
-    def publish(data: dict[str, str]) -> None:
-        nonlocal shown
-        shell.display_pub.publish(data, transient={"display_id": line}, update=shown)
-        shown = True
+    The empty line is there after every run, however short, so that it does not tell a long one.
+    """
+    line, over = f"plume-{time.monotonic_ns()}", threading.Event()
+
+    def publish(text: str, *, update: bool = True) -> None:
+        shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
 
     def keep_showing() -> None:
         while not over.wait(_SECONDS):
-            publish({"text/plain": str(work.now())})
+            publish(str(work.now()))
 
+    publish(_OPENING, update=False)
     # What is shown belongs to a cell, which a thread knows by its context only.
     thread = threading.Thread(target=copy_context().run, args=(keep_showing,), daemon=True)
     thread.start()
@@ -167,8 +175,7 @@ def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
-        if shown:
-            publish({})
+        publish("")
 
 
 def _clock(seconds: int) -> str:

@@ -34,6 +34,12 @@ def test_of_an_address_only_what_is_no_secret_is_shown(address: str) -> None:
     assert without_secrets(f"no file {address!r}; give one") == f"no file {ADDRESSES[address]!r}; give one"
 
 
+@pytest.mark.parametrize("piece", ["a:/", "a.", "a:/?x=", "?", "password=", "a:/@"])
+def test_a_long_text_is_not_looked_at_again_for_each_of_its_characters(piece: str) -> None:
+    """With a look for each character this would take hours."""
+    assert without_secrets(piece * 10**6)
+
+
 @pytest.mark.parametrize(
     "made",
     [InputError, OutputExists, lambda said: StatementError(said, line=1, column=2)],

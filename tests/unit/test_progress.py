@@ -1,10 +1,12 @@
 """Where a run is: told to whoever waits for it, on a terminal or in a notebook, and nowhere else."""
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -107,8 +109,10 @@ MOMENTS = {
     "the beginning": (Moment("Opening the data", 0, 0, None), "Opening the data, 0:00"),
     "a long run": (Moment("Stage 1 of 4: Reading", 7325, 0, None), "Stage 1 of 4: Reading, 2:02:05"),
     "a file": (Moment("Stage 1 of 4: Reading", 75, GB, 4 * GB), "Stage 1 of 4: Reading, 1:15, 1.0 of 4.0 GB read"),
-    "nothing read": (Moment("Stage 3 of 4: Adding", 75, 0, 4 * GB), "Stage 3 of 4: Adding, 1:15"),
-    "more read than there is": (Moment("Stage 1 of 4: Reading", 75, 5 * GB, 4 * GB), "Stage 1 of 4: Reading, 1:15"),
+    "more read than there is": (
+        Moment("Stage 1 of 4: Reading", 75, 5 * GB, 4 * GB),
+        "Stage 1 of 4: Reading, 1:15, 4.0 of 4.0 GB read",
+    ),
 }
 
 
@@ -153,56 +157,71 @@ def test_where_bytes_are_not_counted_there_is_no_bar(monkeypatch: pytest.MonkeyP
     assert bytes_read() is None
 
 
+@pytest.mark.parametrize(
+    ("step", "bar"), [("rows", True), ("keyed", False), ("release", False), ("a step without a stage", True)]
+)
+def test_only_the_stage_that_reads_the_files_has_a_bar(step: str, *, bar: bool) -> None:
+    work = progress._Work(["rows", "keyed", "release"], GB)
+    work.begin(step)
+    assert (work.now().share is not None) == bar or bytes_read() is None
+
+
+def test_small_files_have_no_bar() -> None:
+    assert progress._Work(["rows"], 10**6).now().share is None
+
+
 class Shell:
     """A notebook's, as far as it is asked for."""
 
-    kernel = None
+    kernel = session = None
 
     def __init__(self) -> None:
-        self.display_pub = self
-        self.published: list[tuple[dict[str, str], bool]] = []
+        self.display_pub: Any = self
+        self.published: list[tuple[str, bool]] = []
         self.lines: set[str] = set()
 
     def publish(self, data: dict[str, str], *, transient: dict[str, str], update: bool) -> None:
         self.lines.add(transient["display_id"])
-        self.published.append((data, update))
+        [text] = data.values()
+        self.published.append((text, update))
 
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Shell:
     shell = Shell()
-    monkeypatch.setattr(progress, "_notebook", lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     return shell
 
 
-def test_a_notebook_shows_one_line_that_is_gone_at_the_end(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_one_line_that_is_empty_at_the_end(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_SECONDS", 0.001)
     with show_progress(["rows", "keyed", "safe", "release"], None) as begin:
         begin("keyed")
         while len(shell.published) < 3:
             time.sleep(0.001)
-    *shown, last = shell.published
-    assert {update for _, update in shell.published[1:]} == {True}
-    assert (shown[0][1], last, len(shell.lines)) == (False, ({}, True), 1)
-    assert re.fullmatch(r"Stage 2 of 4: Selecting keys, \d:\d\d", shown[-1][0]["text/plain"])
+    first, *shown, last = shell.published
+    assert {update for _, update in shown} == {True}
+    assert (first, last, len(shell.lines)) == (("Opening the data", False), ("", True), 1)
+    assert re.fullmatch(r"Stage 2 of 4: Selecting keys, \d:\d\d", shown[-1][0])
 
 
-def test_a_line_is_gone_after_a_failure_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_SECONDS", 0.001)
-
-    def fail() -> None:
-        while not shell.published:
-            time.sleep(0.001)
-        raise KeyboardInterrupt
-
+def test_a_line_is_empty_after_a_failure_too(shell: Shell) -> None:
     with pytest.raises(KeyboardInterrupt), show_progress([], None):
-        fail()
-    assert shell.published[-1][0] == {}
+        raise KeyboardInterrupt
+    assert shell.published[-1] == ("", True)
 
 
-def test_a_quick_run_shows_nothing_in_a_notebook(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_does_not_keep_whether_a_run_was_quick(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_SECONDS", 600)
     plume.run(asking(), ROWS, engine=DuckDB(threads=1), progress=True)
+    assert shell.published == [("Opening the data", False), ("", True)]
+
+
+def test_where_a_notebook_keeps_all_that_is_shown_nothing_is(shell: Shell) -> None:
+    """As %%capture does: it puts something in the place of what shows, and that has no session with a front end."""
+    shell.display_pub = SimpleNamespace(publish=shell.publish)
+    with show_progress([], None):
+        pass
     assert shell.published == []
 
 

@@ -4,10 +4,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
 
-from plume.errors import PlumeError, printable
-from plume.output.files import marked, open_owned
+from plume.errors import PlumeError, printable, without_secrets
+from plume.output.files import marked, owned_file
 from plume.redaction import listening, tell_operator
 
 WARNING = "NOT PRIVATE: messages of the engine, which may quote data. Do not share this file."
@@ -26,8 +25,10 @@ def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     plume.errors.OutputError: '/nowhere/errors.NOT-PRIVATE.txt' could not be written; is its folder there, writable, and is there room?
     """
     target = marked(Path(path))
-    with open_owned(target, overwrite=overwrite) as file, listening(lambda text: _write(file, text)):
-        _write(file, WARNING)
+    with (
+        owned_file(target, _paragraph(WARNING), overwrite=overwrite) as add,
+        listening(lambda text: add(_paragraph(text))),
+    ):
         try:
             yield target
         except PlumeError:
@@ -37,5 +38,5 @@ def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[P
             raise
 
 
-def _write(file: TextIO, text: str) -> None:
-    file.write(printable(text, keep="\n").rstrip() + "\n\n")
+def _paragraph(text: str) -> str:
+    return printable(without_secrets(text), keep="\n").rstrip() + "\n\n"

@@ -4,9 +4,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
@@ -100,13 +100,27 @@ def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN
         os.fsync(file.fileno())
 
 
-def open_owned(path: Path, *, overwrite: bool) -> TextIO:
-    """Open a new file that only its owner can read, to write lines as they come; one that is there is replaced only if asked to."""
+@contextmanager
+def owned_file(path: Path, first: str, *, overwrite: bool) -> Iterator[Callable[[str], None]]:
+    """Make a file that only its owner can read, with a first line, and give what adds to it; one that is there is replaced if asked to.
+
+    What finds no room later on is lost: whether anything is added may tell of data, so no run fails on it.
+    """
     with Redaction((OSError, ValueError), lambda error: _failure(path, error)):
         if overwrite:
             path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
-    return os.fdopen(descriptor, "w", buffering=1, encoding="utf-8", errors="backslashreplace")
+    try:
+        with Redaction((OSError,), lambda error: _failure(path, error)):
+            os.write(descriptor, first.encode())
+
+        def add(text: str) -> None:
+            with suppress(OSError):
+                os.write(descriptor, text.encode(errors="backslashreplace"))
+
+        yield add
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,6 +1,8 @@
 """Messages that are withheld, for the operator who may see data: in a file of theirs, and nowhere else."""
 
+import errno
 import os
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,8 +12,8 @@ import pytest
 from click.testing import Result
 
 import plume
-from plume.errors import ColumnNotFound, EngineError, InputError, OutputExists, PlumeError
-from plume.redaction import redacting
+from plume.errors import ColumnNotFound, EngineError, InputError, OutputError, OutputExists, PlumeError
+from plume.redaction import redacting, tell_operator
 from questions import ENGINE, asking
 
 CANARY = "alice-7f3a"
@@ -83,6 +85,56 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OutputExists), plume.engine_errors_to(tmp_path / "errors.txt"):
         pass
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_folder_in_the_way_is_refused(tmp_path: Path, *, overwrite: bool) -> None:
+    (tmp_path / "errors.NOT-PRIVATE.txt").mkdir()
+    with (
+        pytest.raises(OutputError, match="could not be written"),
+        plume.engine_errors_to(tmp_path / "errors.txt", overwrite=overwrite),
+    ):
+        pass
+
+
+def test_a_link_that_is_replaced_leaves_what_it_leads_to_alone(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("mine")
+    (tmp_path / "errors.NOT-PRIVATE.txt").symlink_to(tmp_path / "elsewhere")
+    with plume.engine_errors_to(tmp_path / "errors.txt", overwrite=True) as path:
+        withhold()
+    assert ((tmp_path / "elsewhere").read_text(), path.is_symlink()) == ("mine", False)
+
+
+def test_no_way_leads_from_an_error_to_what_the_operator_was_told(tmp_path: Path) -> None:
+    with (
+        plume.engine_errors_to(tmp_path / "errors.txt"),
+        pytest.raises(EngineError) as caught,
+        redacting(ValueError, to=EngineError("it failed")),
+    ):
+        raise ValueError(CANARY)
+    error = caught.value
+    assert (error.__cause__, error.__context__, getattr(error, "__notes__", [])) == (None, None, [])
+    assert CANARY not in "".join(traceback.format_exception(error)).replace("CANARY", "")
+
+
+def test_the_file_holds_no_password(tmp_path: Path) -> None:
+    with plume.engine_errors_to(tmp_path / "errors.txt") as path:
+        withhold("no answer from redis://me:hunter2@host")
+    assert "redis://***@host" in path.read_text()
+
+
+def test_no_run_fails_where_the_file_finds_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether anything is written depends on data."""
+    with plume.engine_errors_to(tmp_path / "errors.txt") as path:
+        monkeypatch.setattr("plume.output.files.os.write", no_room)
+        withhold()
+        tell_operator(CANARY)
+        monkeypatch.undo()
+    assert CANARY not in path.read_text()
+
+
+def no_room(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "no space left on device")
 
 
 def test_words_of_data_cannot_command_a_terminal(tmp_path: Path) -> None:
