@@ -147,7 +147,7 @@ def _drawn(moment: Moment) -> Any:
 
 def _notebook() -> Any:
     """Give the shell of the notebook that this runs in, or None; also where it keeps all that is shown, as %%capture does."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell if hasattr(shell, "kernel") and hasattr(shell.display_pub, "session") else None
 
 

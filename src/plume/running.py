@@ -83,7 +83,11 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     _refuse_wrong_arguments(query, engine)
     shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
     with shown as show:
-        settings = {"engine": engine, "pipeline": pipeline, "on_step": _both(show, on_step or _say_nothing)}
+        settings: dict[str, Any] = {
+            "engine": engine,
+            "pipeline": pipeline,
+            "on_step": _both(show, on_step or _say_nothing),
+        }
         if charged is None:
             return run_with(SystemEntropy(), query, data, **settings)
         return _run_charged(charged, release_id, query, data, **settings)
