@@ -66,7 +66,7 @@ def show_progress(steps: Iterable[str], size: int | None) -> Iterator[OnStep]:
 
 
 @dataclass(frozen=True)
-class Moment:
+class Progress:
     """What can be said at one time."""
 
     stage: str
@@ -105,12 +105,12 @@ class _Work:
         # Later stages read what this one wrote down, which is not in the files.
         self._size = self._size if step == _READING else None
 
-    def now(self) -> Moment:
+    def now(self) -> Progress:
         """Say where the run is."""
         stage, seconds, read = self._stage, int(time.monotonic() - self._began), bytes_read()
         if read is None or self._before is None:
-            return Moment(stage, seconds, 0, None)
-        return Moment(stage, seconds, read - self._before, self._size)
+            return Progress(stage, seconds, 0, None)
+        return Progress(stage, seconds, read - self._before, self._size)
 
 
 @contextmanager
@@ -133,15 +133,15 @@ def _on_terminal(work: _Work) -> Iterator[OnStep]:
         yield begin
 
 
-def _drawn(moment: Moment) -> Any:
+def _drawn(reached: Progress) -> Any:
     from rich.progress_bar import ProgressBar  # noqa: PLC0415 - only terminals need it
     from rich.table import Table  # noqa: PLC0415 - the same
 
     drawn = Table.grid(padding=(0, 1))
-    if moment.share is None:
-        drawn.add_row(str(moment))
+    if reached.share is None:
+        drawn.add_row(str(reached))
     else:
-        drawn.add_row(str(moment), ProgressBar(total=1, completed=moment.share, width=_BAR))
+        drawn.add_row(str(reached), ProgressBar(total=1, completed=reached.share, width=_BAR))
     return drawn
 
 

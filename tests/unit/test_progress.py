@@ -19,7 +19,7 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Table
 from plume.engines.input_size import bytes_read, bytes_to_read
 from plume.plan.types import Kind
-from plume.progress import Moment, on_terminal, show_progress, stage_of
+from plume.progress import Progress, on_terminal, show_progress, stage_of
 from questions import ENGINE, asking, people, write_text
 
 ROWS = people(k=pa.array(["x", "x", "y", "y"]))
@@ -105,20 +105,20 @@ def test_nothing_is_shown_where_nobody_watches(capfd: pytest.CaptureFixture[str]
     assert capfd.readouterr() == ("", "")
 
 
-MOMENTS = {
-    "the beginning": (Moment("Opening the data", 0, 0, None), "Opening the data, 0:00"),
-    "a long run": (Moment("Stage 1 of 4: Reading", 7325, 0, None), "Stage 1 of 4: Reading, 2:02:05"),
-    "a file": (Moment("Stage 1 of 4: Reading", 75, GB, 4 * GB), "Stage 1 of 4: Reading, 1:15, 1.0 of 4.0 GB read"),
+REACHED = {
+    "the beginning": (Progress("Opening the data", 0, 0, None), "Opening the data, 0:00"),
+    "a long run": (Progress("Stage 1 of 4: Reading", 7325, 0, None), "Stage 1 of 4: Reading, 2:02:05"),
+    "a file": (Progress("Stage 1 of 4: Reading", 75, GB, 4 * GB), "Stage 1 of 4: Reading, 1:15, 1.0 of 4.0 GB read"),
     "more read than there is": (
-        Moment("Stage 1 of 4: Reading", 75, 5 * GB, 4 * GB),
+        Progress("Stage 1 of 4: Reading", 75, 5 * GB, 4 * GB),
         "Stage 1 of 4: Reading, 1:15, 4.0 of 4.0 GB read",
     ),
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_a_moment_is_told_by_stage_time_and_bytes(moment: str) -> None:
-    made, told = MOMENTS[moment]
+@pytest.mark.parametrize("reached", REACHED)
+def test_progress_is_told_by_stage_time_and_bytes(reached: str) -> None:
+    made, told = REACHED[reached]
     assert str(made) == told
 
 
