@@ -450,6 +450,8 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     ending = rng.choice(list(FIELDS))
     hers = rng.choice([FIELDS[ending], [rng.choice(FIELDS[ending])]])
     paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
+    if ending == "csv" and rng.random() < 0.5:
+        paths = [_with_a_turned_file(path) for path in paths]
     role = rng.choice(["user", "keys", "where", "value"])
     asked: dict[str, Any] = {
         "user": {"user": "x"},
@@ -481,6 +483,14 @@ def _written(path: Path, ending: str, hers: list[bytes]) -> Path:
         ]
     path.write_bytes(b"[%b]" % b",\n".join(lines) if ending == "json" else b"\n".join(lines) + b"\n")
     return path
+
+
+def _with_a_turned_file(path: Path) -> Path:
+    """Make a folder of a CSV file and of another one, whose columns are in another order."""
+    folder = path.with_suffix("")
+    folder.mkdir()
+    (folder / "0.csv").write_bytes(b"x;k;name;u\n2;k;dia;dia\n")
+    return path.rename(folder / "1.csv").parent
 
 
 ROLES = (

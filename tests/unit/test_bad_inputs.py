@@ -306,17 +306,32 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
         "no file '.*absent.parquet'; give the path",
     ),
     "an empty path": (lambda _: "", InputError, "no file ''; give the path"),
-    "a dot": (lambda _: ".", InputError, r"no file '\.'; give the path"),
+    "a dot": (lambda f: f"{f}/.", InputError, r"no file '.*/\.'; give the path"),
     "a pattern that fits nothing": (lambda f: str(f / "*.csv"), InputError, r"no file '.*\*\.csv'; give the path"),
     "an empty folder": (
         lambda f: f,
         InputError,
         "no file '.*'; give the path of a Parquet, CSV or JSON file, a pattern, or a folder",
     ),
-    "a folder of CSV": (
-        lambda f: write_text(f / "rows.csv", "u,k\n").parent,
+    "a folder of unknown files": (
+        lambda f: write_text(f / "rows.xlsx", "u,k\n").parent,
         InputError,
-        "or a folder of Parquet files",
+        "or a folder of such files",
+    ),
+    "a folder of hidden files": (
+        lambda f: write_text(f / "_rows.csv", "u,k\n").parent,
+        InputError,
+        "or a folder of such files",
+    ),
+    "a folder of two formats": (
+        lambda f: [write_text(f / "1.csv", "u,k\n"), write_text(f / "2.jsonl", "{}"), f][-1],
+        InputError,
+        r"the files are of several formats \(CSV, JSON lines\); give files of one",
+    ),
+    "CSV files one of which lacks a column": (
+        lambda f: [write_text(f / "1.csv", "u,k\n"), write_text(f / "2.csv", "u,n\n")],
+        ColumnNotFound,
+        "no column 'k' in one of 2 files; its first line must name",
     ),
     "a web address": (
         lambda _: "https://example.org/rows.parquet",
