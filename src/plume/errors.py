@@ -2,6 +2,7 @@
 
 PlumeError
 ├── UsageError            what was asked cannot be done as asked
+│   ├── ArgumentError       a call that lacks an argument, or has one too many; a TypeError too
 │   ├── BudgetError         epsilon or delta
 │   ├── BoundError          limits on users: max_keys_per_user, max_per_key, min_users
 │   ├── RangeError          clamping bounds of a value
@@ -40,6 +41,10 @@ class PlumeError(Exception):
 
 class UsageError(PlumeError):
     """What was asked cannot be done as asked."""
+
+
+class ArgumentError(UsageError, TypeError):
+    """A call that lacks an argument, or has one that is not known."""
 
 
 class BudgetError(UsageError):

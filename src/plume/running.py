@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
@@ -41,6 +42,7 @@ def _charge_nobody() -> None:
     """Where there is no ledger."""
 
 
+@call_checked()
 def run(  # noqa: PLR0913 - all of them are the caller's
     query: Query,
     data: Any,
@@ -180,6 +182,7 @@ def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
         raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
 
 
+@call_checked()
 def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
     """Say how a query would be answered: its steps and shuffles, its noise and thresholds, what it spends. No data is touched."""
     return Explanation(make_plan(query, pipeline))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 import duckdb
 import pyarrow as pa
 
+from plume.arguments import making_checked
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession, typed
@@ -62,6 +63,7 @@ _OPTIMIZERS = frozenset({
 })  # fmt: skip
 
 
+@making_checked()
 @dataclass(frozen=True)
 class DuckDB:
     """DuckDB in this process; works past memory by writing to `temp_directory`."""

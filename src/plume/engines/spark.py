@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 from pyspark import StorageLevel
 
+from plume.arguments import making_checked
 from plume.engines.engine import Noising, Table
 from plume.engines.frames import is_spark_frame
 from plume.engines.spark_reading import let_in
@@ -70,6 +71,7 @@ _SETTINGS = {
 AUTO = "auto"
 
 
+@making_checked()
 @dataclass(frozen=True)
 class Spark:
     """Spark, classic or Connect."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
@@ -120,6 +121,7 @@ def _fine_total(measure: SumOfTotals) -> Aggregates:
     return {"total": Sum(given(measure.where, in_fine_steps(Column(measure.column))))}
 
 
+@call_checked(auto=("high_total",), instead={"low": NO_LOW, "high": NO_LOW})
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
     column: str, low_total: float | str, high_total: float | str, *, name: str | None = None, where: str | None = None
 ) -> SumOfTotals:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -49,6 +50,7 @@ class StatementQuery:
         return tuple(str(path) for path in paths if isinstance(path, str | Path))
 
 
+@call_checked()
 def sql(  # noqa: PLR0913 - all of them are the caller's
     text: str,
     *,
@@ -84,6 +86,7 @@ def answer(stated: StatementQuery, **settings: Any) -> Release:
     return replace(sorted_release, rows=rows, statement=stated.statement.text.text)
 
 
+@call_checked()
 def explain_sql(
     text: str,
     *,

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
@@ -123,6 +124,7 @@ def marked(path: Path) -> Path:
     return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
 
+@call_checked()
 def tune(  # noqa: PLR0913 - all of them are the caller's
     query: Query,
     data: Any,
