@@ -82,6 +82,10 @@ class StatementError(UsageError):
 class ColumnNotFound(UsageError):  # noqa: N818 - reads as a sentence, like FileNotFoundError without its tail
     """A column the table does not have."""
 
+    def __init__(self, sentence: str, *, name: str | None = None) -> None:
+        super().__init__(sentence)
+        self.name = name
+
 
 class ColumnTypeError(UsageError):
     """A column whose type does not fit its use."""

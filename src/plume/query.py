@@ -172,6 +172,11 @@ class Query:
         return render("query.html", settings=settings(self))
 
 
+def condition_texts(query: Query) -> tuple[str | None, ...]:
+    """Give all conditions as they were written."""
+    return (query.where, *(getattr(measure, "where", None) for measure in query.measures))
+
+
 def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)
 

@@ -12,6 +12,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
+from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
@@ -29,7 +30,7 @@ from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.planning import make_plan
-from plume.query import Query
+from plume.query import Query, condition_texts
 from plume.redaction import redacting
 from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
@@ -129,7 +130,7 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
-    with engine.open(tables) as session:
+    with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
         if isinstance(data, Relation):
             _relate(session, data)
         schema = session.schema(INPUT)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from plume.arguments import call_checked
+from plume.condition import pointing_to_quotes
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -79,7 +80,8 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 
 def answer(stated: StatementQuery, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
-    release = run(stated.query, stated.data, **settings)
+    with pointing_to_quotes([stated.statement.text.text]):
+        release = run(stated.query, stated.data, **settings)
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))
     rows = sorted_release.rows.select(list(ordering.columns))
