@@ -35,6 +35,7 @@ from plume.redaction import redacting
 from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
+from plume.whole_sums import with_whole_sums
 
 _PUBLIC = "public_keys"
 
@@ -145,7 +146,8 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
             planned = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    return release_of(rows, Explanation(planned), private=entropy.private)
+    whole = with_whole_sums(rows, planned.calibrated.query, schema)
+    return release_of(whole, Explanation(planned), private=entropy.private)
 
 
 def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:

@@ -20,6 +20,8 @@ from plume.plan.types import Kind
 from plume.settings import AUTO
 
 _BOUNDS = ("low_total", "high_total")
+# Sums of 2**32 users stay within 64 bits.
+_LARGEST_WHOLE = 2.0**31
 NO_LOW = "a sum has low_total and high_total, not low and high: they bound what one user adds to a key in total, not single values"
 """What to say to those who bound values."""
 
@@ -50,6 +52,12 @@ class SumOfTotals(Measure):
     @property
     def _is_open(self) -> bool:
         return is_open(self.low_total, self.high_total, _BOUNDS)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether totals of whole numbers stay whole within the bounds, and their sums within 64 bits."""
+        bounds = (self.low_total, self.high_total)
+        return all(float(bound).is_integer() and abs(float(bound)) <= _LARGEST_WHOLE for bound in bounds)
 
     @property
     def open_bound(self) -> OpenBound | None:
@@ -107,6 +115,11 @@ class SumWithChosenRange(SumOfTotals):
 
     Guarantee: that of a sum with this range. docs/guarantees/auto-bounds.md.
     """
+
+    @property
+    def is_whole(self) -> bool:
+        """The same whatever was chosen, so that it is of one type in all releases."""
+        return abs(float(self.high_total)) <= _LARGEST_WHOLE
 
     def combine_raw(self) -> Aggregates:
         """Total the user's values, as was done before the range was known."""
