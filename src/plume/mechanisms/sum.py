@@ -118,7 +118,7 @@ class SumWithChosenRange(SumOfTotals):
 
     @property
     def is_whole(self) -> bool:
-        """The same whatever was chosen, so that it is of one type in all releases."""
+        """The same for all bounds that 64 bits allow, so that what is chosen does not change the type of the sum."""
         return abs(float(self.high_total)) <= _LARGEST_WHOLE
 
     def combine_raw(self) -> Aggregates:
