@@ -32,7 +32,7 @@ MEANINGS = {
     "max_per_key": "how many records of one user count per key at most, such as 3",
     "measures": "what to compute per key, such as [plume.users(), plume.count(max_per_key=3)]",
     "norm": "the greatest length of one user's vector of totals in a key, such as 3",
-    "path": "the path of the ledger's file",
+    "path": "the path of the file, such as 'budget.ledger' of a ledger",
     "quantiles": "the list of quantiles, each from 0 to 1, such as [0.5, 0.99]",
     "query": "the plume.Query to answer",
     "text": "the statement, such as \"SELECT WITH DIFFERENTIAL_PRIVACY ... FROM 'rows.parquet' GROUP BY country\"",
