@@ -3,6 +3,7 @@
 The public names; each is imported when first used, so that `plume --help` need not wait for engines.
 """
 
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -133,11 +134,12 @@ def _imported(home: str) -> Any:
 
 
 def _hint(name: str) -> str:
-    """Point to what was meant; Python itself does, but for names that others use."""
+    """Point to what was meant, also by the names that others use; Python itself does so in some terminals only."""
     if name.startswith("_") or find_spec(f"plume.{name}") is not None:  # a module that is about to be imported
         return ""
     word = import_module("plume.mechanisms.forms").ALIASES.get(name)
-    return f"; did you mean plume.{word}?" if word else ""
+    meant = [word] if word else get_close_matches(name, __all__, n=1)
+    return f"; did you mean plume.{meant[0]}?" if meant else ""
 
 
 def __dir__() -> list[str]:

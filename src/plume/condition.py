@@ -5,6 +5,7 @@ functions: each of them can raise on some row, and an error that depends on data
 """
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
@@ -12,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from plume.errors import ConditionError
+from plume.errors import ColumnNotFound, ConditionError
 from plume.plan.expressions import (
     AllOf,
     AnyOf,
@@ -26,7 +27,7 @@ from plume.plan.expressions import (
     Literal,
     Not,
 )
-from plume.redaction import redacting
+from plume.redaction import Redaction, redacting
 
 _COMPARATORS = {
     exp.EQ: Comparator.EQUAL,
@@ -179,9 +180,32 @@ def _depth(condition: Expression) -> int:
             return 1
 
 
+def pointing_to_quotes(texts: Iterable[str | None]) -> Redaction:
+    """Point to single quotes where a column that is missing stands in double quotes, as text does in other languages."""
+    written = [text for text in texts if text is not None]
+
+    def becomes(error: Exception) -> Exception:
+        name = getattr(error, "name", None)
+        is_quoted = name is not None and any(f'"{name}"' in text for text in written)
+        return ColumnNotFound(f"{error}{_in_single_quotes(str(name))}", name=name) if is_quoted else error
+
+    return Redaction((ColumnNotFound,), becomes)
+
+
+def quotes_hint(column: Any) -> str:
+    """Point to single quotes beside a column in double ones that cannot be one."""
+    is_quoted = isinstance(column, exp.Column) and bool(column.this.args.get("quoted"))
+    return _in_single_quotes(column.name) if is_quoted else ""
+
+
+def _in_single_quotes(text: str) -> str:
+    written = _shortened("'" + text.replace("'", "''") + "'")
+    return f" Double quotes are for names of columns; text is written in single quotes: {written}."
+
+
 def _refusal(tree: Any) -> ConditionError:
     return ConditionError(
-        f"where holds {_shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}."
+        f"where holds {_shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}.{quotes_hint(tree)}"
     )
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from plume.arguments import call_checked
 from plume.errors import InputError
 
 
@@ -30,6 +31,7 @@ def rows_of(data: Any, user: str) -> Any:
     return data.data if isinstance(data, PrivateTable) else data
 
 
+@call_checked()
 def private(data: Any, *, unit: str) -> PrivateTable:
     """Declare that the rows of a table belong to the users in the column `unit`.
 
@@ -43,6 +45,7 @@ def private(data: Any, *, unit: str) -> PrivateTable:
     return PrivateTable(data, unit)
 
 
+@call_checked()
 def public(data: Any) -> PublicTable:
     """Declare that a table contains no personal data: it may be joined in any way, and nothing protects what is in it."""
     if isinstance(data, PrivateTable | PublicTable):

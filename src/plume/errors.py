@@ -2,6 +2,7 @@
 
 PlumeError
 ├── UsageError            what was asked cannot be done as asked
+│   ├── ArgumentError       a call that lacks an argument, or has one too many; a TypeError too
 │   ├── BudgetError         epsilon or delta
 │   ├── BoundError          limits on users: max_keys_per_user, max_per_key, min_users
 │   ├── RangeError          clamping bounds of a value
@@ -53,6 +54,10 @@ class UsageError(PlumeError):
     """What was asked cannot be done as asked."""
 
 
+class ArgumentError(UsageError, TypeError):
+    """A call that lacks an argument, or has one that is not known."""
+
+
 class BudgetError(UsageError):
     """An epsilon or delta out of range."""
 
@@ -87,6 +92,10 @@ class StatementError(UsageError):
 
 class ColumnNotFound(UsageError):  # noqa: N818 - reads as a sentence, like FileNotFoundError without its tail
     """A column the table does not have."""
+
+    def __init__(self, sentence: str, *, name: str | None = None) -> None:
+        super().__init__(sentence)
+        self.name = name
 
 
 class ColumnTypeError(UsageError):

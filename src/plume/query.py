@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from plume.arguments import making_checked
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.mechanisms.mechanism import Mechanism
@@ -35,9 +36,12 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 # (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
 
+_IN_BUDGET = "epsilon and delta belong to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)"
+
 PublicKeys = Sequence[Any] | str | Path | Any
 
 
+@making_checked(auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET})
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A private GROUP BY.
@@ -166,6 +170,11 @@ class Query:
         from plume.report.settings import settings  # noqa: PLC0415 - the same
 
         return render("query.html", settings=settings(self))
+
+
+def condition_texts(query: Query) -> tuple[str | None, ...]:
+    """Give all conditions as they were written."""
+    return (query.where, *(getattr(measure, "where", None) for measure in query.measures))
 
 
 def _set(query: Query, name: str, value: Any) -> None:

@@ -1,6 +1,7 @@
 """What comes back: the noised rows, and everything a reader needs to judge them. Nothing here is derived from data without noise."""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -112,7 +113,13 @@ class Release:
         """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
         _refuse_bad_level(level)
         plain = self._plain_columns()
-        return {name: part.half_width(level) for name, part in plain if name in self.rows.column_names}
+        return {name: self._width(name, part, level) for name, part in plain if name in self.rows.column_names}
+
+    def _width(self, name: str, part: CalibratedPart, level: float) -> int | float:
+        """Reach half a step further where a sum was rounded to whole numbers after the noise."""
+        width = part.half_width(level)
+        is_whole = pa.types.is_integer(self.rows.schema.field(name).type)
+        return math.ceil(width + 1 / 2) if is_whole and part.unit < 1 and not part.rounded else width
 
     def _plain_columns(self) -> Iterator[tuple[str, CalibratedPart]]:
         """The released columns that are one part with its noise, and that part."""

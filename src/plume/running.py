@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
+from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
@@ -39,11 +41,12 @@ from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.planning import make_plan
 from plume.progress import show_progress
-from plume.query import Query
+from plume.query import Query, condition_texts
 from plume.redaction import redacting
 from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
 from plume.selection.public_keys import check_public_keys
+from plume.whole_sums import with_whole_sums
 
 _PUBLIC = "public_keys"
 
@@ -52,6 +55,7 @@ def _charge_nobody() -> None:
     """Where there is no ledger."""
 
 
+@call_checked()
 def run(  # noqa: PLR0913 - all of them are the caller's
     query: Query,
     data: Any,
@@ -174,7 +178,7 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
-    with engine.open(tables) as session:
+    with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
         if isinstance(data, Relation):
             _relate(session, data)
         schema = session.schema(INPUT)
@@ -189,7 +193,8 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
             planned = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    return release_of(rows, Explanation(planned), private=entropy.private)
+    whole = with_whole_sums(rows, planned.calibrated.query, schema)
+    return release_of(whole, Explanation(planned), private=entropy.private)
 
 
 def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:
@@ -227,6 +232,7 @@ def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
         raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
 
 
+@call_checked()
 def explain(query: Query, *, pipeline: str = "plume") -> Explanation:
     """Say how a query would be answered: its steps and shuffles, its noise and thresholds, what it spends. No data is touched."""
     return Explanation(make_plan(query, pipeline))

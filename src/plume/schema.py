@@ -123,7 +123,7 @@ def refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
     hint = next((f"; did you mean {c!r}?" for c in columns if near and c.casefold() == near[0]), ".")
     listed = ", ".join(printable(column) for column in columns[:_SHOWN_COLUMNS])
     more = f" and {len(columns) - _SHOWN_COLUMNS} more" if len(columns) > _SHOWN_COLUMNS else ""
-    raise ColumnNotFound(f"no column {name!r} in {source}{hint} Columns: {listed}{more}.")
+    raise ColumnNotFound(f"no column {name!r} in {source}{hint} Columns: {listed}{more}.", name=name)
 
 
 def _check_user(name: str, found: ColumnType) -> None:

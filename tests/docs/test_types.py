@@ -8,9 +8,15 @@ from pathlib import Path
 import pytest
 
 import plume
-from docs.pages import README, ROOT, python_blocks
+from docs.pages import PAGES, README, ROOT, python_blocks
 
 FIRST = python_blocks(README)[0].code
+# A page is one program, as it is when it is run.
+EXAMPLES = {
+    re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix(""))): "\n".join(block.code for block in blocks)
+    for page in PAGES
+    if (blocks := python_blocks(page))
+}
 # What else may be written: one measure, tuples, a mapping, open numbers, all settings.
 SETTINGS = """
 import plume
@@ -24,11 +30,31 @@ release = plume.run(plume.Query.paper(user="u", keys="a", measures=plume.median(
 keys: tuple[str, ...] = release.explanation.calibrated.query.keys
 """
 WRONG = FIRST.replace('keys="recipe"', "keys=3")
-
-
-PROGRAMS = {"readme.py": FIRST, "settings.py": SETTINGS, "wrong.py": WRONG}
-# As strict as with ours, whose settings it reads and where `make check` left all of Plume read; and at its defaults for strangers.
-CHECKERS = {"mypy": (ROOT, []), "pyright": (None, ["--pythonpath", sys.executable])}
+# Each line is wrong: functions that explain such calls when they run keep their signatures nevertheless.
+MISFITS = """\
+import plume
+plume.sum("x")
+plume.sum("x", low=0, high=60)
+plume.mean("x", low=0)
+plume.count(3, "x")
+plume.variance("x", 0, "auto")
+plume.Budget()
+plume.Budget(eps=1)
+plume.Query(user="u", keys="k", measures=plume.users(), max_keys_per_user=3)
+plume.run(3, "rows.parquet")
+plume.explain("query").spend
+"""
+PROGRAMS = {f"{name}.py": code for name, code in EXAMPLES.items()} | {
+    "settings.py": SETTINGS,
+    "wrong.py": WRONG,
+    "misfits.py": MISFITS,
+}
+# As strict as with ours, whose settings it reads and where `make check` left all of Plume read, but for functions of examples, which say
+# no types; and at its defaults for strangers.
+CHECKERS = {
+    "mypy": (ROOT, ["--allow-untyped-defs", "--allow-untyped-calls"]),
+    "pyright": (None, ["--pythonpath", sys.executable]),
+}
 
 
 @pytest.fixture(params=CHECKERS, scope="module")
@@ -48,8 +74,17 @@ def test_checkers_of_strangers_may_believe_our_types() -> None:
 
 
 def test_type_checkers_find_nothing_wrong(errors: list[str]) -> None:
-    assert [line for line in errors if "wrong.py" not in line] == []
+    assert [line for line in errors if not re.search(r"wrong\.py|misfits\.py", line)] == []
+
+
+def test_the_examples_of_all_pages_are_checked() -> None:
+    assert {"README", "docs_quickstart", "docs_api", "docs_how_to_count"} <= EXAMPLES.keys()
 
 
 def test_type_checkers_find_what_is_wrong(errors: list[str]) -> None:
     assert any("wrong.py" in line and "keys" in line for line in errors)
+
+
+def test_type_checkers_find_every_call_that_does_not_fit(errors: list[str]) -> None:
+    found = {int(number[1]) for line in errors if (number := re.search(r"misfits\.py:(\d+)", line))}
+    assert found == set(range(2, MISFITS.count("\n") + 1))

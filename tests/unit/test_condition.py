@@ -2,6 +2,7 @@
 
 import itertools
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import parse_one
 
+import plume
 from plume.condition import parse_condition
 from plume.engines.engine import Table
 from plume.errors import ColumnNotFound, ColumnTypeError, ConditionError
@@ -22,7 +24,7 @@ from plume.plan.printing.plan_sql import print_plan
 from plume.plan.types import Kind
 from plume.planning import make_plan
 from plume.schema import check_schema
-from questions import ENGINE, answer, asking
+from questions import ENGINE, answer, asking, people
 
 NAN, INF = float("nan"), float("inf")
 ROWS = pa.table(
@@ -362,6 +364,40 @@ def test_no_row_makes_a_condition_fail(examples: int) -> None:
             assert sorted(session.fetch(name, ("user_id",))["user_id"].to_pylist()) == [user for (user,) in expected]
 
         keeps_the_rows_that_duckdb_keeps()
+
+
+SINGLE_QUOTES = r"Double quotes are for names of columns; text is written in single quotes: 'fix'\.$"
+
+
+@pytest.mark.parametrize("where", ['k = "fix"', 'k <> "fix" AND k IS NOT NULL'])
+@pytest.mark.parametrize("setting", ["of the query", "of a measure"])
+def test_text_in_double_quotes_is_pointed_to_single_ones(setting: str, where: str) -> None:
+    changes = {"where": where} if setting == "of the query" else {"measures": [users(where=where)]}
+    with pytest.raises(ColumnNotFound, match=SINGLE_QUOTES):
+        plume.run(asking(**changes), people(k=["fix"]))
+
+
+def test_text_in_double_quotes_is_pointed_to_single_ones_beside_csv_files_too(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("u,k\n1,fix\n", encoding="utf-8")
+    with pytest.raises(ColumnNotFound, match=SINGLE_QUOTES):
+        plume.run(asking(where='k = "fix"'), tmp_path / "rows.csv")
+
+
+@pytest.mark.parametrize("where", ['k IN ("fix")', 'k BETWEEN "fix" AND 3'])
+def test_a_constant_in_double_quotes_is_pointed_to_single_ones(where: str) -> None:
+    with pytest.raises(ConditionError, match=SINGLE_QUOTES):
+        parse_condition(where)
+
+
+@pytest.mark.parametrize("where", ["missing = 'fix'", 'missing = "k"'])
+def test_a_missing_name_without_double_quotes_gets_no_hint_at_them(where: str) -> None:
+    with pytest.raises(ColumnNotFound, match=r"no column 'missing' in this Table.* Columns: u, k\.$"):
+        plume.run(asking(where=where), people(k=["fix"]))
+
+
+def test_a_text_with_a_single_quote_is_written_as_it_must_be() -> None:
+    with pytest.raises(ConditionError, match=r"single quotes: 'it''s'\.$"):
+        parse_condition("""k IN ("it's")""")
 
 
 def test_a_condition_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -138,5 +138,11 @@ def test_python_points_to_the_measure_that_others_call_otherwise(alias: str, wor
         getattr(plume, alias)
 
 
+@pytest.mark.parametrize(("name", "word"), [("quantile", "quantiles"), ("Budgets", "Budget"), ("explian", "explain")])
+def test_python_points_to_the_public_name_that_is_nearest(name: str, word: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; did you mean plume\.{word}\?$"):
+        getattr(plume, name)
+
+
 def test_an_alias_is_not_the_word_of_another_measure() -> None:
     assert not ALIASES.keys() & FORMS.keys()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
+from plume.arguments import call_checked
 from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
 from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
@@ -74,6 +75,7 @@ def _line(finding: Finding) -> str:
     return f"{verdict:7}  {finding.layer:5}  {claimed:>8}  {found:>8}  {finding.trials:>8}  {finding.test}"
 
 
+@call_checked()
 def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume", trials: int = _TRIALS) -> Audit:
     """Put a query to the test on made-up neighbouring data: nobody's data is read and no budget spent.
 

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
 
+from plume.arguments import making_checked
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession, typed
@@ -62,11 +63,10 @@ _OPTIMIZERS = frozenset({
 })  # fmt: skip
 
 
+@making_checked()
 @dataclass(frozen=True)
 class DuckDB:
     """DuckDB in this process; works past memory by writing to `temp_directory`."""
-
-    dialect: ClassVar[Dialect] = DUCKDB
 
     memory_limit: str | None = None
     """Such as "4GB"; DuckDB's own default is four fifths of the machine."""
@@ -79,6 +79,11 @@ class DuckDB:
             raise _refusal("memory_limit", repr(self.memory_limit), "write it with its unit, such as '4GB' or '512MiB'")
         if self.threads is not None and (type(self.threads) is not int or not 1 <= self.threads <= _MOST_THREADS):
             raise _refusal("threads", repr(self.threads), f"it must be a whole number from 1 to {_MOST_THREADS}")
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL it speaks."""
+        return DUCKDB
 
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["DuckDBSession"]:

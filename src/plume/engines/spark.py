@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark import StorageLevel
 
+from plume.arguments import making_checked
 from plume.engines.engine import Noising, Table
 from plume.engines.frames import is_spark_frame
 from plume.engines.spark_reading import let_in
@@ -70,11 +71,10 @@ _SETTINGS = {
 AUTO = "auto"
 
 
+@making_checked()
 @dataclass(frozen=True)
 class Spark:
     """Spark, classic or Connect."""
-
-    dialect: ClassVar[Dialect] = SPARK
 
     session: Any = None
     """A SparkSession; if there is none, the active one, or a new one on this machine."""
@@ -91,6 +91,11 @@ class Spark:
             raise SettingError(
                 "lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'."
             )
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL it speaks."""
+        return SPARK
 
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["SparkRun"]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from plume.arguments import making_checked
 from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError
 from plume.ledger import verification
 from plume.ledger.charge import account
@@ -26,6 +27,7 @@ _RELEASE_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LONGEST_NAME = 200
 
 
+@making_checked()
 @dataclass(frozen=True)
 class Ledger:
     """A file that knows the budgets of datasets and every release charged to them.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import BoundError, PlumeBug, shown
 from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
@@ -122,6 +123,7 @@ def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "
         )
 
 
+@call_checked(auto=("max_per_key",))
 def count(
     max_per_key: int | str, *, column: str | None = None, name: str | None = None, where: str | None = None
 ) -> CountRecords:

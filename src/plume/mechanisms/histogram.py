@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.measure import Form, Measure
@@ -108,6 +109,7 @@ def _text(edge: float) -> str:
     return repr(float(edge)).removesuffix(".0")
 
 
+@call_checked()
 def histogram(
     column: str, edges: Sequence[float], *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Histogram:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
@@ -188,6 +189,7 @@ def at_least_one(noised: State) -> Floats:
     return np.maximum(noised["values"], 1).astype(np.float64)
 
 
+@call_checked(auto=("high",))
 def mean(
     column: str,
     low: Bound | str,

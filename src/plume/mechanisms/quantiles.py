@@ -9,6 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
@@ -181,6 +182,7 @@ def _refuse_bad_quantiles(quantiles: tuple[Any, ...]) -> None:
             )
 
 
+@call_checked()
 def quantiles(  # noqa: PLR0913 - what quantiles are of, which, and three named settings
     column: str,
     quantiles: Sequence[float],
@@ -222,6 +224,7 @@ def _single(kind: type[_Kind], quantile: float, name: str, **settings: Any) -> _
     return kind(quantiles=(quantile,), name=name, names=(name,), **settings)
 
 
+@call_checked()
 def median(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Quantiles:
@@ -234,6 +237,7 @@ def median(
     return _single(Quantiles, 0.5, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)
 
 
+@call_checked()
 def minimum(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Extreme:
@@ -249,6 +253,7 @@ def minimum(
     return _single(Extreme, 0.0, chosen, column=column, low=low, high=high, max_per_key=max_per_key, where=where)
 
 
+@call_checked()
 def maximum(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Extreme:

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Part, State, number, size_of
@@ -19,6 +20,8 @@ from plume.plan.types import Kind
 from plume.settings import AUTO
 
 _BOUNDS = ("low_total", "high_total")
+# Sums of 2**32 users stay within 64 bits.
+_LARGEST_WHOLE = 2.0**31
 NO_LOW = "a sum has low_total and high_total, not low and high: they bound what one user adds to a key in total, not single values"
 """What to say to those who bound values."""
 
@@ -49,6 +52,12 @@ class SumOfTotals(Measure):
     @property
     def _is_open(self) -> bool:
         return is_open(self.low_total, self.high_total, _BOUNDS)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether totals of whole numbers stay whole within the bounds, and their sums within 64 bits."""
+        bounds = (self.low_total, self.high_total)
+        return all(float(bound).is_integer() and abs(float(bound)) <= _LARGEST_WHOLE for bound in bounds)
 
     @property
     def open_bound(self) -> OpenBound | None:
@@ -107,6 +116,11 @@ class SumWithChosenRange(SumOfTotals):
     Guarantee: that of a sum with this range. docs/guarantees/auto-bounds.md.
     """
 
+    @property
+    def is_whole(self) -> bool:
+        """The same for all bounds that 64 bits allow, so that what is chosen does not change the type of the sum."""
+        return abs(float(self.high_total)) <= _LARGEST_WHOLE
+
     def combine_raw(self) -> Aggregates:
         """Total the user's values, as was done before the range was known."""
         return _fine_total(self)
@@ -120,6 +134,7 @@ def _fine_total(measure: SumOfTotals) -> Aggregates:
     return {"total": Sum(given(measure.where, in_fine_steps(Column(measure.column))))}
 
 
+@call_checked(auto=("high_total",), instead={"low": NO_LOW, "high": NO_LOW})
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
     column: str, low_total: float | str, high_total: float | str, *, name: str | None = None, where: str | None = None
 ) -> SumOfTotals:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
@@ -66,6 +67,7 @@ class CountUsers(Measure):
         return {self.name: pa.array(noised["users"])}
 
 
+@call_checked()
 def users(*, name: str = "users", where: str | None = None) -> CountUsers:
     """Count users per key; with `where=`, those with a record that satisfies the condition.
 

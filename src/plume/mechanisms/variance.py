@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import RangeError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
@@ -164,6 +165,7 @@ class StandardDeviation(Variance):
         return {self.name: (pa.array(np.sqrt(low)), pa.array(np.sqrt(high)))}
 
 
+@call_checked()
 def variance(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Variance:
@@ -177,6 +179,7 @@ def variance(
     return Variance(column, low, high, max_per_key, name=f"{column}_variance" if name is None else name, where=where)
 
 
+@call_checked()
 def stddev(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> StandardDeviation:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.errors import MeasureError
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.measure import Form, Measure
@@ -109,6 +110,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
+@call_checked()
 def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum", where: str | None = None) -> VectorSum:
     """Sum several columns per key; each user's vector of totals per key is shortened to a Euclidean length of at most `norm`.
 

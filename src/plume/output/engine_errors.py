@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plume.arguments import call_checked
 from plume.errors import PlumeError, printable, without_secrets
 from plume.output.files import marked, owned_file
 from plume.redaction import listening, tell_operator
@@ -12,6 +13,7 @@ from plume.redaction import listening, tell_operator
 WARNING = "NOT PRIVATE: messages of the engine, which may quote data. Do not share this file."
 
 
+@call_checked()
 @contextmanager
 def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """NOT PRIVATE: write what engines say when they fail within the block to a file, for operators who may see the data.

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from plume.arguments import making_checked
 from plume.errors import BudgetError, shown
 
 # Noise for a smaller epsilon could not be priced exactly; a smaller delta loses digits in floating point.
 LEAST_EPSILON, LEAST_DELTA = 1e-9, 1e-300
 
 
+@making_checked()
 @dataclass(frozen=True)
 class Budget:
     """User-level (epsilon, delta)-differential privacy: the most one release may spend.

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.arguments import call_checked
+from plume.condition import pointing_to_quotes
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -49,6 +51,7 @@ class StatementQuery:
         return tuple(str(path) for path in paths if isinstance(path, str | Path))
 
 
+@call_checked()
 def sql(  # noqa: PLR0913 - all of them are the caller's
     text: str,
     *,
@@ -78,13 +81,15 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 
 def answer(stated: StatementQuery, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
-    release = run(stated.query, stated.data, **settings)
+    with pointing_to_quotes([stated.statement.text.text]):
+        release = run(stated.query, stated.data, **settings)
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))
     rows = sorted_release.rows.select(list(ordering.columns))
     return replace(sorted_release, rows=rows, statement=without_secrets(stated.statement.text.text))
 
 
+@call_checked()
 def explain_sql(
     text: str,
     *,

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from plume.condition import quotes_hint
 from plume.plan.types import Kind
 from plume.statement.relations import Relation, Source, names_of, origins
 from plume.statement.scalars import hint, rewrite
@@ -90,7 +91,8 @@ class Scope:
     def _missing(self, column: Tree) -> str:
         known = [name for source in self.named.values() for name in names_of(source.relation) or ()]
         raise self.text.refusal(
-            column, f"there is no column {column.name!r} here; there are: {', '.join(known) or 'none'}."
+            column,
+            f"there is no column {column.name!r} here; there are: {', '.join(known) or 'none'}.{quotes_hint(column)}",
         )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
 from plume.errors import BoundError, UsageError, printable, shown
@@ -134,6 +135,7 @@ class Expectation:
         return str(self)
 
 
+@call_checked()
 def expect(
     query: Query,
     *,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.errors import BoundError, BudgetError, MeasureError, RangeError, UsageError, printable, shown
 from plume.mechanisms.mechanism import Mechanism
@@ -154,6 +155,7 @@ class _Goal:
     targets: Targets
 
 
+@call_checked()
 def need(  # noqa: PLR0913 - what may be asked
     query: Query,
     *,

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
+from plume.condition import pointing_to_quotes
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.execute import run_step
@@ -28,7 +29,7 @@ from plume.plan.dialect import identifier
 from plume.plan.nodes import USER
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.plan_sql import print_plan
-from plume.query import Query
+from plume.query import Query, condition_texts
 from plume.schema import check_schema, described, table_for
 
 Floats = NDArray[np.float64]
@@ -159,7 +160,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
     """Read the data once, and combine it by user and key."""
     calibrated = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
     combined = by_user(calibrated, rows(calibrated)).source
-    with engine.open({INPUT: table_for(query, data)}) as session:
+    with pointing_to_quotes(condition_texts(query)), engine.open({INPUT: table_for(query, data)}) as session:
         check_schema(query, session.schema(INPUT), source=described(data))
         printed = print_plan(combined, session.printer())
         for step in steps(combined):

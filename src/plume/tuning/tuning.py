@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
@@ -118,6 +119,7 @@ class NotPrivateTuning:
         return str(self)
 
 
+@call_checked()
 def tune(  # noqa: PLR0913 - all of them are the caller's
     query: Query,
     data: Any,

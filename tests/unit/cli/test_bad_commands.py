@@ -65,6 +65,7 @@ BAD: dict[str, tuple[list[str], dict[str, str], str]] = {
         {"--key": "kk"},
         "no column 'kk' in rows.parquet; did you mean 'k'?",
     ),
+    "text in double quotes": (["rows.parquet"], {"--where": 't = "x"'}, "text is written in single quotes: 'x'"),
     "a user that is not there": (["rows.parquet"], {"--user": "user"}, "no column 'user' in rows.parquet"),
     "floats as users": (["rows.parquet"], {"--user": "v"}, "user column 'v' is floating-point number"),
     "floats as keys": (["rows.parquet"], {"--key": "v"}, "key column 'v' is floating-point number"),

@@ -1,0 +1,119 @@
+"""A call that does not fit says what it lacks, what that means, and what was meant."""
+
+from collections.abc import Callable
+from inspect import Parameter, isclass, signature
+from typing import Any
+
+import pytest
+
+import plume
+from plume.arguments import MEANINGS
+from plume.errors import ArgumentError
+
+MADE_BY_CALLERS = {"Budget", "DuckDB", "Ledger", "Query", "Spark"}
+CALLED = sorted(name for name in plume.__all__ if name in MADE_BY_CALLERS or not isclass(getattr(plume, name)))
+CALLED.remove("__version__")
+
+
+def required(name: str) -> list[str]:
+    parameters = signature(getattr(plume, name)).parameters
+    return [name for name, parameter in parameters.items() if parameter.default is Parameter.empty]
+
+
+def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    with pytest.raises(ArgumentError) as caught:
+        call(*args, **kwargs)
+    assert caught.value.__context__ is None
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLED if required(name)])
+def test_a_call_without_arguments_says_what_each_of_them_is(name: str) -> None:
+    sentence = refused(getattr(plume, name))
+    assert sentence.startswith(f"plume.{name} needs ")
+    assert [one for one in required(name) if f" {one} is {MEANINGS[one]}." not in sentence] == []
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_an_unknown_argument_is_answered_with_the_known_ones(name: str) -> None:
+    known = list(signature(getattr(plume, name)).parameters)
+    sentence = refused(getattr(plume, name), zzz=1)
+    assert sentence.startswith(f"plume.{name} has no argument 'zzz'. Its arguments are ")
+    assert [one for one in known if one not in sentence] == []
+
+
+def test_only_what_is_missing_is_explained() -> None:
+    assert refused(plume.mean, "x", low=0) == (
+        "plume.mean needs high. high is the largest value that counts as it is, such as 60; larger ones are moved to it. "
+        "With high='auto' it is chosen within the budget."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "open_one"), [(plume.sum, "high_total"), (plume.count, "max_per_key"), (plume.Query, "max_keys_per_user")]
+)
+def test_what_may_be_left_to_auto_is_said_to(call: Callable[..., Any], open_one: str) -> None:
+    assert f"With {open_one}='auto' it is chosen within the budget." in refused(call)
+
+
+@pytest.mark.parametrize("call", [plume.variance, plume.median, plume.quantiles, plume.histogram, plume.vector_sum])
+def test_what_may_not_be_left_to_auto_is_not_said_to(call: Callable[..., Any]) -> None:
+    assert "auto" not in refused(call)
+
+
+@pytest.mark.parametrize("bound", ["low", "high"])
+def test_who_bounds_values_of_a_sum_is_told_that_totals_are_bounded_and_why(bound: str) -> None:
+    assert refused(plume.sum, "x", **{bound: 0}) == (
+        f"plume.sum has no argument '{bound}'; a sum has low_total and high_total, not low and high: "
+        "they bound what one user adds to a key in total, not single values."
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "meant"),
+    [
+        (plume.Budget, "eps", "epsilon"),
+        (plume.mean, "lower", "low"),
+        (plume.sum, "max", "high_total"),
+        (plume.Query, "group_by", "keys"),
+        (plume.Query, "max_keys", "max_keys_per_user"),
+        (plume.Query, "measure", "measures"),
+        (plume.DuckDB, "memory", "memory_limit"),
+        (plume.run, "pipline", "pipeline"),
+    ],
+)
+def test_an_argument_that_is_called_otherwise_is_pointed_to(call: Callable[..., Any], given: str, meant: str) -> None:
+    assert f"has no argument '{given}'; did you mean '{meant}'?" in refused(call, **{given: 1})
+
+
+def test_a_query_with_epsilon_is_pointed_to_its_budget() -> None:
+    assert "budget=plume.Budget(epsilon=1, delta=1e-6)" in refused(plume.Query, user="u", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("call", "args", "sentence"),
+    [
+        (plume.users, ("x",), "plume.users takes no arguments by position; give name and where by name."),
+        (
+            plume.count,
+            (3, "x"),
+            "plume.count takes only max_per_key by position; give column, name and where by name.",
+        ),
+        (plume.Budget, (1, 0, 0), "plume.Budget takes only epsilon and delta by position."),
+    ],
+)
+def test_arguments_without_a_name_are_told_theirs(call: Callable[..., Any], args: Any, sentence: str) -> None:
+    assert refused(call, *args) == sentence
+
+
+def test_an_argument_that_is_given_twice_is_named() -> None:
+    assert "is given low twice" in refused(plume.mean, "x", 0, low=0, high=1)
+
+
+def test_the_names_of_arguments_are_printed_harmlessly() -> None:
+    assert "\x1b" not in refused(plume.users, **{"\x1b[31m" * 30: 1})
+
+
+def test_a_misfit_is_still_a_type_error() -> None:
+    with pytest.raises(TypeError, match="needs max_per_key"):
+        plume.count()  # type: ignore[call-arg]
