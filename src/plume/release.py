@@ -15,7 +15,7 @@ from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.far_dates import TOO_FAR, python_rows
-from plume.mechanisms.margins import LEVEL
+from plume.mechanisms.margins import LEVEL, RELIABLE, is_reliable
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
@@ -244,7 +244,18 @@ def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, recei
     places = list(range(rows.num_columns))
     released, behind = (rows.select(some) for some in (places[: len(names)], places[len(names) :]))
     margins = behind.rename_columns(sides) if behind.num_columns else None
-    return Release(released.rename_columns(names), explanation, private=private, receipt=receipt, margins=margins)
+    rows = released.rename_columns(names)
+    for measure in measures:
+        for name in measure.margins:
+            rows = rows.append_column(f"{name}{RELIABLE}", _reliability(name, len(rows), margins, measure.mechanism.extent))
+    return Release(rows, explanation, private=private, receipt=receipt, margins=margins)
+
+
+def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) -> pa.ChunkedArray | pa.Array:
+    """Say where a column is reliable; NULL if nothing is known of its noise, so that a query has the same columns each time."""
+    if margins is None:
+        return pa.nulls(rows, pa.bool_())
+    return is_reliable(margins.column(f"{name}_low"), margins.column(f"{name}_high"), extent)
 
 
 def summarize(release: Release) -> list[str]:

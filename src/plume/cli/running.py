@@ -20,7 +20,7 @@ from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
-from plume.statement.answering import answer, ask
+from plume.statement.answering import answer, ask, shown_columns
 
 _TABLES = ("tables", "public_tables")
 
@@ -29,7 +29,7 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options, options["files"])
-    _check_shape(options, query.released_columns)
+    _check_shape(options, query.columns_with_reliability)
     with files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files:
         _answer(
             options,
@@ -56,7 +56,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
         declared = declare(tables["tables"], options["units"])
         stated = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
         _check_targets(options, [*stated.files, *(file for *_, file in given)])
-        _check_shape(options, stated.statement.ordering.columns)
+        _check_shape(options, shown_columns(stated))
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,

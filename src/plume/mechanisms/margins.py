@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from plume.mechanisms.scale import Floats
 from plume.noise.noise import Noise, half_width
@@ -16,6 +18,10 @@ LEVEL = 0.95
 """How often, at least, the value before noise lies between the margins of a released number."""
 
 Margins = tuple[Floats, Floats]
+RELIABLE = "_reliable"
+"""How the column ends that says of another one, key by key, whether it is more than noise."""
+# An interval that is wider than this share of what the declared bounds allow tells hardly more than the bounds do.
+_WIDEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,3 +59,22 @@ def quotient(above: Floats, below: Floats, blurs: tuple[Blur, Blur], *, most: fl
     middle = above * below
     low, high = (np.where(known, (middle + side * root) / square, side * most) for side in (-1, 1))
     return np.clip(low, -most, most), np.clip(high, -most, most)
+
+
+def is_reliable(low: pa.ChunkedArray, high: pa.ChunkedArray, extent: float) -> pa.ChunkedArray:
+    """Say where an interval is at most half as wide as what the declared bounds allow, `extent`; days count in microseconds.
+
+    An interval without a width, as one with an end that is not a number, is too wide.
+    """
+    return pc.less_equal(pc.subtract(*map(_positions, (high, low))), _WIDEST * extent)
+
+
+def _positions(ends: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ends of intervals as numbers, on the scale that their bounds are on."""
+    match ends.type:
+        case kind if pa.types.is_date(kind):
+            return ends.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64())
+        case kind if pa.types.is_timestamp(kind):
+            return ends.cast(pa.int64()).cast(pa.float64())
+        case _:
+            return ends

@@ -83,6 +83,11 @@ class Mean(Measure):
         return {self.name: None}
 
     @property
+    def extent(self) -> float:
+        """The range."""
+        return self.scale.high - self.scale.low
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: NUMBERS if self._is_open else self.scale.kinds}

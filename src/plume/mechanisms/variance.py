@@ -1,5 +1,6 @@
 """The variance of a value and its root: the mean's parts, and the total of squares beside them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -67,6 +68,11 @@ class Variance(Measure):
         return {self.name: None}
 
     @property
+    def extent(self) -> float:
+        """The most that a variance can be: half of the values at each bound."""
+        return (self.high / 2 - self.low / 2) ** 2
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: self.scale.kinds}
@@ -127,7 +133,7 @@ class Variance(Measure):
 
     def _within(self, variance: Floats) -> Floats:
         """Move a variance into what the variance of values in the range can be."""
-        return np.clip(variance, 0, (self.high / 2 - self.low / 2) ** 2)
+        return np.clip(variance, 0, self.extent)
 
     def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Bound the variance."""
@@ -153,6 +159,11 @@ class StandardDeviation(Variance):
     """
 
     word: ClassVar[str] = "stddev"
+
+    @property
+    def extent(self) -> float:
+        """The most that a standard deviation can be: half of the range."""
+        return math.sqrt(super().extent)
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the root."""
