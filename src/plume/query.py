@@ -312,12 +312,18 @@ def _refuse_equal_names(query: Query) -> None:
         if name.casefold() in seen:
             raise ColumnNotFound(f"keys names {name!r} twice; engines ignore case.")
         seen.add(name.casefold())
-    for name in query.columns_with_reliability[len(query.keys) :]:
+    for name in query.released_columns[len(query.keys) :]:
         if name.casefold() in seen:
             raise MeasureError(
                 f"two columns of the result would be called {name!r}; give a measure another name with name=."
             )
         seen.add(name.casefold())
+    for name in query.computed_columns:
+        if f"{name}{RELIABLE}".casefold() in seen:
+            raise MeasureError(
+                f"{name} comes with a column '{name}{RELIABLE}', and another column has that name; "
+                "give one of them another name."
+            )
 
 
 def _public_keys(query: Query) -> pa.Table | Path | None:

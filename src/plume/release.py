@@ -87,10 +87,10 @@ class Release:
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.
 
         They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
-        computed from several noised parts, as means and quantiles are, have intervals of the level 0.95 only.
-        docs/guarantees/intervals.md.
+        computed from several noised parts, as means and quantiles are, have intervals of the level 0.95 only, and another one is
+        refused beside them. docs/guarantees/intervals.md.
         """
-        refuse_intervals(level, self.rows.column_names)
+        refuse_intervals(level, self.rows.column_names, self.explanation.query.computed_columns)
         rows = self.rows
         for name, (low, high) in self.sides(level).items():
             rows = rows.append_column(f"{name}_low", low).append_column(f"{name}_high", high)
@@ -247,7 +247,9 @@ def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, recei
     rows = released.rename_columns(names)
     for measure in measures:
         for name in measure.margins:
-            rows = rows.append_column(f"{name}{RELIABLE}", _reliability(name, len(rows), margins, measure.mechanism.extent))
+            rows = rows.append_column(
+                f"{name}{RELIABLE}", _reliability(name, len(rows), margins, measure.mechanism.extent)
+            )
     return Release(rows, explanation, private=private, receipt=receipt, margins=margins)
 
 
@@ -265,9 +267,15 @@ def summarize(release: Release) -> list[str]:
     return [release.guarantee, *chosen, f"noise (standard deviation): {noise}"]
 
 
-def refuse_intervals(level: float, columns: Sequence[str]) -> None:
-    """Refuse a level that is not a probability, and columns whose names intervals would take."""
+def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:
+    """Refuse a level that is not a probability or that a column has no intervals of, and columns whose names intervals would take."""
     _refuse_bad_level(level)
+    others = [name for name in computed if name in columns]
+    if others and level != LEVEL:
+        raise UsageError(
+            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only; "
+            f"use {LEVEL:g}, or a release without means, deviations and quantiles."
+        )
     names = set(columns)
     for name in columns:
         if {f"{name}_low", f"{name}_high"} & names:

@@ -18,6 +18,7 @@ from plume.cli.statement_text import read_text
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
+from plume.query import Query
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
 from plume.statement.answering import answer, ask, shown_columns
@@ -29,7 +30,7 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options, options["files"])
-    _check_shape(options, query.columns_with_reliability)
+    _check_shape(options, query.columns_with_reliability, query)
     with files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files:
         _answer(
             options,
@@ -56,7 +57,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
         declared = declare(tables["tables"], options["units"])
         stated = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
         _check_targets(options, [*stated.files, *(file for *_, file in given)])
-        _check_shape(options, shown_columns(stated))
+        _check_shape(options, shown_columns(stated), stated.query)
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,
@@ -91,11 +92,11 @@ def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
     check_targets([(options[name], allowed) for name, allowed in endings.items()], options, files)
 
 
-def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
+def _check_shape(options: Mapping[str, Any], columns: Sequence[str], query: Query) -> None:
     """The same for what is done with released rows."""
     level, top = options["intervals"], options["top"]
     if level is not None:
-        refuse_intervals(level, columns)
+        refuse_intervals(level, columns, query.computed_columns)
     if top is not None and (top[0] < 1 or top[1] not in columns):
         raise UsageError(f"--top needs a positive number and one of the columns {', '.join(columns)}.")
 

@@ -69,7 +69,12 @@ class Variance(Measure):
 
     @property
     def extent(self) -> float:
-        """The most that a variance can be: half of the values at each bound."""
+        """The most that a variance can be."""
+        return self._greatest
+
+    @property
+    def _greatest(self) -> float:
+        """The variance of values of which half are at each bound."""
         return (self.high / 2 - self.low / 2) ** 2
 
     @property
@@ -133,7 +138,7 @@ class Variance(Measure):
 
     def _within(self, variance: Floats) -> Floats:
         """Move a variance into what the variance of values in the range can be."""
-        return np.clip(variance, 0, self.extent)
+        return np.clip(variance, 0, self._greatest)
 
     def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Bound the variance."""
@@ -163,7 +168,7 @@ class StandardDeviation(Variance):
     @property
     def extent(self) -> float:
         """The most that a standard deviation can be: half of the range."""
-        return math.sqrt(super().extent)
+        return math.sqrt(self._greatest)
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the root."""
