@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
-from plume.mechanisms.margins import RELIABLE
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
+from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small

@@ -11,7 +11,7 @@ import pytest
 
 import plume
 from plume.engines.duckdb import DuckDB
-from plume.errors import MeasureError
+from plume.errors import MeasureError, UsageError
 from plume.mechanisms.margins import is_reliable
 
 # Of one and of 400 users; at this budget the mean of one is noise, that of 400 is known to a hundredth of the range.
@@ -184,3 +184,30 @@ def test_of_what_an_older_version_kept_nothing_is_known(tmp_path: Path) -> None:
     assert set(release.to_arrow()["v_mean_reliable"].to_pylist()) == {None}
     assert "v_mean_low" not in release.intervals().to_arrow().column_names
     assert json.loads(release.to_json())["rows"] == len(release)
+
+
+def test_people_read_too_noisy_where_a_value_is_unreliable() -> None:
+    head, large, small, *_ = str(run(plume.users(), MEASURES["seconds_mean"])).splitlines()
+    assert head.split() == ["key", "users", "seconds_mean"]
+    assert "too noisy" not in large
+    assert small.endswith("  too noisy")
+
+
+def test_unreliable_values_are_null_on_request(tmp_path: Path) -> None:
+    release = run(MEASURES["seconds_mean"], MEASURES["day_mean"])
+    nulled = release.to_arrow(unreliable="null")
+    for name in ("seconds_mean", "day_mean"):
+        assert [value is None for value in nulled[name].to_pylist()] == [False, True]
+        assert nulled[f"{name}_reliable"].to_pylist() == [True, False]
+    assert nulled.schema == release.to_arrow().schema
+    release.write_parquet(tmp_path / "rows.parquet", unreliable="null")
+    release.write_csv(tmp_path / "rows.csv", unreliable="null")
+    assert pq.read_table(tmp_path / "rows.parquet").equals(nulled)
+    assert (tmp_path / "rows.csv").read_text().splitlines()[2] == '"small",,,false,false'
+    assert release.to_polars(unreliable="null")["seconds_mean"].null_count() == 1
+    assert release.to_pandas(unreliable="null")["seconds_mean"].isna().sum() == 1
+
+
+def test_unreliable_is_kept_or_null() -> None:
+    with pytest.raises(UsageError, match="unreliable is 'drop'; it must be 'keep' or 'null'"):
+        run(MEASURES["seconds_mean"]).to_arrow(unreliable="drop")

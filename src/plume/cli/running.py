@@ -1,6 +1,7 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plume.cli.asking import declare, find_dataset, make_engine, make_query
@@ -104,6 +105,7 @@ def _check_shape(options: Mapping[str, Any], columns: Sequence[str], query: Quer
 def _shaped(release: Release, options: Mapping[str, Any]) -> Release:
     if options["top"] is not None:
         release = release.top(options["top"][0], by=options["top"][1])
+    release = replace(release, rows=release.to_arrow(unreliable=options["unreliable"]))
     return release if options["intervals"] is None else release.intervals(options["intervals"])
 
 

@@ -18,8 +18,6 @@ LEVEL = 0.95
 """How often, at least, the value before noise lies between the margins of a released number."""
 
 Margins = tuple[Floats, Floats]
-RELIABLE = "_reliable"
-"""How the column ends that says of another one, key by key, whether it is more than noise."""
 # An interval that is wider than this share of what the declared bounds allow tells hardly more than the bounds do.
 _WIDEST = 0.5
 

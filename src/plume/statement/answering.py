@@ -15,7 +15,7 @@ from plume.engines.frames import is_spark_frame
 from plume.errors import SettingError
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
-from plume.mechanisms.margins import RELIABLE
+from plume.output.reliability import RELIABLE
 from plume.plan.dialect import Dialect
 from plume.plan.types import Kind
 from plume.query import Query
