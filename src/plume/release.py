@@ -145,6 +145,19 @@ class Release:
         return json.dumps(self.record(), indent=2)
 
     @property
+    def noise_in_words(self) -> str:
+        """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
+        calibrated = self.explanation.calibrated
+        plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
+        said = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
+        for name, noisy in self.unreliable.items():
+            known = (
+                f", too noisy in {pc.sum(noisy).as_py() or 0} of {len(self)} keys" if self.margins is not None else ""
+            )
+            said.append(f"{name} differs by key{known}")
+        return printable("; ".join(filter(None, said)))
+
+    @property
     def unreliable(self) -> dict[str, pa.ChunkedArray]:
         """Say of each column with a column `<name>_reliable` where it is unreliable; nowhere, if nothing is known of its noise."""
         return unreliable_values(self.rows, self.explanation.query.computed_columns)
@@ -279,9 +292,8 @@ def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) 
 
 def summarize(release: Release) -> list[str]:
     """Say in a few lines what is guaranteed, what was chosen, and how wide noise is."""
-    noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
-    return [release.guarantee, *chosen, f"noise (standard deviation): {noise}"]
+    return [release.guarantee, *chosen, f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")]
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:

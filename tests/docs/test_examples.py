@@ -23,7 +23,7 @@ def printed_by(example: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_an_example_prints_a_release(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed_by(example, capsys)
     assert any("-differential privacy for every " in line for line in lines)
-    assert any(line.startswith("noise (standard deviation): ") for line in lines)
+    assert any(line.startswith("noise (95 %): ") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ class Measure:
         """Where no column is computed from several parts, noise alone says how good each number is."""
         return math.inf
 
+    @property
+    def parts_in_time(self) -> frozenset[str]:
+        """None, where values are numbers."""
+        return frozenset()
+
     def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Where each column is one part, there is nothing to add: the noise of a part is as wide in all keys."""
         del noised, blurs

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from plume.explanation import Explanation, MeasureNoise, at_most, choices, limit, prices
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, prices
 from plume.far_dates import python_rows, python_values
 from plume.output.reliability import TOO_NOISY
 from plume.plan.analysis import costs
@@ -60,6 +60,10 @@ class Released(Protocol):
     @property
     def receipt(self) -> Any:
         """Where it was charged, if it was."""
+
+    @property
+    def noise_in_words(self) -> str:
+        """How far noise moves each measure."""
 
     @property
     def rows_to_read(self) -> pa.Table:
@@ -123,6 +127,7 @@ def make_page(release: Released) -> str:
         choices=choices(release.explanation),
         limit=limit(release.explanation),
         spending=_spending(release.explanation),
+        noises=[(str(noise), noise.kind, deviation(release.explanation, noise)) for noise in release.noise],
         picture=draw(release.explanation.plan),
         call=query_call(query),
     )

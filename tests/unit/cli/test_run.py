@@ -30,7 +30,7 @@ def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: In
     assert lines[:-remarks] == stages
     assert lines[-2].startswith("(50, ")
     assert "differential privacy for every user_id" in lines[-2]
-    assert lines[-1].startswith("noise (standard deviation): count ± ")
+    assert lines[-1].startswith("noise (95 %): count ± ")
 
 
 def test_the_noise_of_each_part_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
