@@ -38,7 +38,7 @@ class Blur:
     def reach(self, level: float = LEVEL) -> float:
         """How many standard deviations noise stays within, on either side, with a probability of at least `level`.
 
-        Sums of such noise stay within as many of their own: their tails are between those of one alone and of the normal distribution.
+        Sums of such noise are taken to stay within as many of their own: for Gaussian noise they do, for Laplace noise it is measured.
         """
         return max(half_width(self.noise, level) / self.noise.standard_deviation, NormalDist().inv_cdf((1 + level) / 2))
 
