@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from plume.calibration.calibrated_query import CalibratedPart
-from plume.errors import OutputError, UsageError, printable, shown
+from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.far_dates import TOO_FAR, python_rows
 from plume.mechanisms.margins import LEVEL, is_reliable
@@ -22,6 +22,7 @@ from plume.output.pieces import pieces_of
 from plume.output.reliability import KEEP, NULL, RELIABLE, rows_to_read, unreliable_values, without_unreliable
 from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
+from plume.redaction import redacting
 from plume.schema import refuse_missing
 from plume.version import __version__
 
@@ -179,7 +180,7 @@ class Release:
         """Give the rows as a pandas DataFrame; `unreliable` is as in `to_arrow`."""
         rows = self.to_arrow(unreliable=unreliable)
         for dates_as_objects in (True, False):  # dates that Python cannot hold become pandas' own
-            with suppress(*TOO_FAR):
+            with redacting(ModuleNotFoundError, to=MissingPackage("to_pandas", "pandas")), suppress(*TOO_FAR):
                 return rows.to_pandas(date_as_object=dates_as_objects)
         raise OutputError(
             "pandas cannot hold a date before the year 1 or after 9999 inside of another value; use to_arrow or to_polars."
@@ -187,14 +188,14 @@ class Release:
 
     def to_polars(self, *, unreliable: str = KEEP) -> Any:
         """Give the rows as a Polars DataFrame; `unreliable` is as in `to_arrow`."""
-        import polars  # noqa: PLC0415, ICN001 - not everybody has it
-
+        with redacting(ModuleNotFoundError, to=MissingPackage("to_polars", "Polars")):
+            import polars  # noqa: PLC0415, ICN001 - not everybody has it
         return polars.from_arrow(self.to_arrow(unreliable=unreliable))
 
     def to_spark(self, session: Any = None, *, unreliable: str = KEEP) -> Any:
         """Give the rows as a Spark DataFrame of plain data, in a session or else the active one; `unreliable` is as in `to_arrow`."""
-        from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
-
+        with redacting(ModuleNotFoundError, to=MissingPackage("to_spark", "PySpark")):
+            from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
         return make_frame(self.to_arrow(unreliable=unreliable), session)
 
     def write_parquet(self, path: str | Path, *, overwrite: bool = False, unreliable: str = KEEP) -> None:
@@ -204,8 +205,8 @@ class Release:
         A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
         """
         if isinstance(path, str) and "://" in path:
-            from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
-
+            with redacting(ModuleNotFoundError, to=MissingPackage("writing to an address", "PySpark")):
+                from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
             write_folder(self.to_arrow(unreliable=unreliable), path)
             return
         written = replace(self, rows=self.to_arrow(unreliable=unreliable))
