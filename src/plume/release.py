@@ -150,13 +150,13 @@ class Release:
         """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
-        said = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
+        words = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
         for name, noisy in self.unreliable.items():
             known = (
                 f", too noisy in {pc.sum(noisy).as_py() or 0} of {len(self)} keys" if self.margins is not None else ""
             )
-            said.append(f"{name} differs by key{known}")
-        return printable("; ".join(filter(None, said)))
+            words.append(f"{name} differs by key{known}")
+        return printable("; ".join(filter(None, words)))
 
     @property
     def unreliable(self) -> dict[str, pa.ChunkedArray]:

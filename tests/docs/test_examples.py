@@ -41,7 +41,7 @@ def test_examples_for_the_command_line_release_every_recipe(
     args = [str(ROOT / "examples" / word) if word.startswith("recipes.") else word for word in command]
     result = CliRunner().invoke(main, [*args, "--quiet"])
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == '"recipe","people","searches","seconds_mean"'
+    assert result.stdout.splitlines()[0] == '"recipe","people","searches","seconds_mean","seconds_mean_reliable"'
     # Each recipe is more than 20 standard deviations of the noise above the threshold, a word of one person 4.7 below it: of some 2,600
     # such words, two pass with a probability below 1e-4.
     assert 60 <= len(result.stdout.splitlines()) - 1 <= 61

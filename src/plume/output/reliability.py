@@ -30,5 +30,5 @@ def without_unreliable(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
 
 def rows_to_read(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Leave out the columns that say where these are reliable; a text or page says it in their place."""
-    said = {f"{name}{RELIABLE}" for name in columns}
-    return rows.select([name for name in rows.column_names if name not in said])
+    answers = {f"{name}{RELIABLE}" for name in columns}
+    return rows.select([name for name in rows.column_names if name not in answers])
