@@ -158,7 +158,7 @@ class Explanation:
             "spends": [f"{part}: {price}" for part, price in prices(self)],
             "bound": list(_bounds(self)),
             "selection": choices(self),
-            "noise": [f"{n}: {n.kind}, standard deviation {_deviation(self, n)}" for n in self.noise],
+            "noise": [f"{n}: {n.kind}, standard deviation {deviation(self, n)}" for n in self.noise],
         }
 
     def __repr__(self) -> str:
@@ -246,17 +246,25 @@ def _bounds(explanation: Explanation) -> Iterator[str]:
             yield f"{what} is {chosen[what]:.10g}, as was chosen by a noised histogram"
 
 
-def _deviation(explanation: Explanation, noise: MeasureNoise) -> str:
-    """Say how wide noise is, in proportion to what is still open."""
+def deviation(explanation: Explanation, noise: MeasureNoise) -> str:
+    """Say how wide noise is, in proportion to what is still open; as a duration, if the values are dates."""
     query, still_open, examples = explanation.query, _still_open(explanation), example_numbers(explanation.query)
-    deviation, factors = noise.standard_deviation, []
+    wide, factors = noise.standard_deviation, []
     if LIMIT in still_open:
-        deviation, factors = deviation / math.sqrt(examples[LIMIT]), [f" times √{LIMIT}"]
+        wide, factors = wide / math.sqrt(examples[LIMIT]), [f" times √{LIMIT}"]
     for what, (number, bound) in open_bounds(query.measures).items():
         measured = query.measures[number].name == noise.measure and noise.part in (None, bound.part)
         if measured and what in still_open:
-            deviation, factors = deviation / examples[what], [*factors, f" times {bound.name}"]
-    return f"{deviation:.4g}{''.join(factors)}"
+            wide, factors = wide / examples[what], [*factors, f" times {bound.name}"]
+    in_time = any(one.name == noise.measure and noise.part in one.parts_in_time for one in query.measures)
+    return f"{_duration(wide) if in_time else f'{wide:.4g}'}{''.join(factors)}"
+
+
+def _duration(microseconds: float) -> str:
+    """Write a duration in the largest unit of which it has at least one."""
+    units = {"days": 86_400e6, "hours": 3_600e6, "minutes": 60e6, "seconds": 1e6}
+    name = next((name for name, size in units.items() if microseconds >= size), "seconds")
+    return f"{microseconds / units[name]:.4g} {name}"
 
 
 def choices(explanation: Explanation) -> list[str]:

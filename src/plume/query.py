@@ -13,6 +13,7 @@ from plume.condition import parse_condition
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
+from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
@@ -145,6 +146,17 @@ class Query:
     def released_columns(self) -> tuple[str, ...]:
         """The columns of the result: keys first."""
         return (*self.keys, *(column for measure in self.measures for column in measure.columns))
+
+    @property
+    def computed_columns(self) -> tuple[str, ...]:
+        """The measures' columns that are computed from several noised parts, so that their error differs from key to key."""
+        columns = (column for measure in self.measures for column in measure.columns.items())
+        return tuple(name for name, part in columns if part is None)
+
+    @property
+    def columns_with_reliability(self) -> tuple[str, ...]:
+        """The columns of the result, and behind them those that say of computed columns where they are reliable."""
+        return (*self.released_columns, *(f"{name}{RELIABLE}" for name in self.computed_columns))
 
     @property
     def value_columns(self) -> tuple[str, ...]:
@@ -309,12 +321,18 @@ def _refuse_equal_names(query: Query) -> None:
         if name.casefold() in seen:
             raise ColumnNotFound(f"keys names {name!r} twice; engines ignore case.")
         seen.add(name.casefold())
-    for name in (column for measure in query.measures for column in measure.columns):
+    for name in query.released_columns[len(query.keys) :]:
         if name.casefold() in seen:
             raise MeasureError(
                 f"two columns of the result would be called {name!r}; give a measure another name with name=."
             )
         seen.add(name.casefold())
+    for name in query.computed_columns:
+        if f"{name}{RELIABLE}".casefold() in seen:
+            raise MeasureError(
+                f"{name} comes with a column '{name}{RELIABLE}', and another column has that name; "
+                "give one of them another name."
+            )
 
 
 def _public_keys(query: Query) -> pa.Table | Path | None:

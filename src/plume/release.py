@@ -16,10 +16,11 @@ from plume.calibration.calibrated_query import CalibratedPart
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee
 from plume.far_dates import TOO_FAR, python_rows
-from plume.mechanisms.margins import LEVEL
+from plume.mechanisms.margins import LEVEL, is_reliable
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
+from plume.output.reliability import KEEP, NULL, RELIABLE, rows_to_read, unreliable_values, without_unreliable
 from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
 from plume.redaction import redacting
@@ -89,10 +90,10 @@ class Release:
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.
 
         They cover the noise, not what bounding cut away: values of users above the limits are missing from both. Columns that are
-        computed from several noised parts, as means and quantiles are, have intervals of the level 0.95 only.
-        docs/guarantees/intervals.md.
+        computed from several noised parts, as means and quantiles are, have intervals of the level 0.95 only, and another one is
+        refused beside them. docs/guarantees/intervals.md.
         """
-        refuse_intervals(level, self.rows.column_names)
+        refuse_intervals(level, self.rows.column_names, self.explanation.query.computed_columns)
         rows = self.rows
         for name, (low, high) in self.sides(level).items():
             rows = rows.append_column(f"{name}_low", low).append_column(f"{name}_high", high)
@@ -151,56 +152,85 @@ class Release:
         """Give the record as JSON."""
         return json.dumps(self.record(), indent=2)
 
-    def to_arrow(self) -> pa.Table:
-        """Give the rows as an Arrow table."""
-        return self.rows
+    @property
+    def noise_in_words(self) -> str:
+        """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
+        calibrated = self.explanation.calibrated
+        plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
+        words = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
+        for name, noisy in self.unreliable.items():
+            known = (
+                f", too noisy in {pc.sum(noisy).as_py() or 0} of {len(self)} keys" if self.margins is not None else ""
+            )
+            words.append(f"{name} differs by key{known}")
+        return printable("; ".join(filter(None, words)))
 
-    def to_pandas(self) -> Any:
-        """Give the rows as a pandas DataFrame."""
+    @property
+    def unreliable(self) -> dict[str, pa.ChunkedArray]:
+        """Say of each column with a column `<name>_reliable` where it is unreliable; nowhere, if nothing is known of its noise."""
+        return unreliable_values(self.rows, self.explanation.query.computed_columns)
+
+    @property
+    def rows_to_read(self) -> pa.Table:
+        """The rows without the columns `<name>_reliable`, for texts and pages, which have "too noisy" where a value is unreliable."""
+        return rows_to_read(self.rows, self.explanation.query.computed_columns)
+
+    def to_arrow(self, *, unreliable: str = KEEP) -> pa.Table:
+        """Give the rows as an Arrow table; with `unreliable="null"` values whose `<name>_reliable` is false are NULL."""
+        if unreliable not in (KEEP, NULL):
+            raise UsageError(f"unreliable is {shown(unreliable)}; it must be {KEEP!r} or {NULL!r}.")
+        return (
+            self.rows if unreliable == KEEP else without_unreliable(self.rows, self.explanation.query.computed_columns)
+        )
+
+    def to_pandas(self, *, unreliable: str = KEEP) -> Any:
+        """Give the rows as a pandas DataFrame; `unreliable` is as in `to_arrow`."""
+        rows = self.to_arrow(unreliable=unreliable)
         for dates_as_objects in (True, False):  # dates that Python cannot hold become pandas' own
             with redacting(ModuleNotFoundError, to=MissingPackage("to_pandas", "pandas")), suppress(*TOO_FAR):
-                return self.rows.to_pandas(date_as_object=dates_as_objects)
+                return rows.to_pandas(date_as_object=dates_as_objects)
         raise OutputError(
             "pandas cannot hold a date before the year 1 or after 9999 inside of another value; use to_arrow or to_polars."
         )
 
-    def to_polars(self) -> Any:
-        """Give the rows as a Polars DataFrame."""
+    def to_polars(self, *, unreliable: str = KEEP) -> Any:
+        """Give the rows as a Polars DataFrame; `unreliable` is as in `to_arrow`."""
         with redacting(ModuleNotFoundError, to=MissingPackage("to_polars", "Polars")):
             import polars  # noqa: PLC0415, ICN001 - not everybody has it
-        return polars.from_arrow(self.rows)
+        return polars.from_arrow(self.to_arrow(unreliable=unreliable))
 
-    def to_spark(self, session: Any = None) -> Any:
-        """Give the rows as a Spark DataFrame of plain data, in a session or else the active one."""
+    def to_spark(self, session: Any = None, *, unreliable: str = KEEP) -> Any:
+        """Give the rows as a Spark DataFrame of plain data, in a session or else the active one; `unreliable` is as in `to_arrow`."""
         with redacting(ModuleNotFoundError, to=MissingPackage("to_spark", "PySpark")):
             from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
-        return make_frame(self.rows, session)
+        return make_frame(self.to_arrow(unreliable=unreliable), session)
 
-    def write_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
+    def write_parquet(self, path: str | Path, *, overwrite: bool = False, unreliable: str = KEEP) -> None:
         """Write the rows as Parquet, with the record in the file's metadata; the file appears whole or not at all.
 
-        A file that is there is replaced only with `overwrite=True`.
+        A file that is there is replaced only with `overwrite=True`; `unreliable` is as in `to_arrow`.
         A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
         """
         if isinstance(path, str) and "://" in path:
             with redacting(ModuleNotFoundError, to=MissingPackage("writing to an address", "PySpark")):
                 from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
-            write_folder(self.rows, path)
+            write_folder(self.to_arrow(unreliable=unreliable), path)
             return
-        write_whole(Path(path), self.write_into, overwrite=overwrite)
+        written = replace(self, rows=self.to_arrow(unreliable=unreliable))
+        write_whole(Path(path), written.write_into, overwrite=overwrite)
 
     def write_into(self, file: Any) -> None:
         """Write the same into a file that is open."""
         metadata = (self.rows.schema.metadata or {}) | {RECORD: self.to_json().encode()}
         pyarrow.parquet.write_table(self.rows.replace_schema_metadata(metadata), file)
 
-    def write_csv(self, path: str | Path, *, overwrite: bool = False) -> None:
+    def write_csv(self, path: str | Path, *, overwrite: bool = False, unreliable: str = KEEP) -> None:
         """Write the rows as CSV; the file appears whole or not at all.
 
         Text that a spreadsheet would run as a formula gets an apostrophe in front. A file that is there is replaced only with
-        `overwrite=True`.
+        `overwrite=True`; `unreliable` is as in `to_arrow`.
         """
-        write_csv(Path(path), self.rows, overwrite=overwrite)
+        write_csv(Path(path), self.to_arrow(unreliable=unreliable), overwrite=overwrite)
 
     def report(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write a page to look at: values, guarantee, what was spent, the plan. It is one file that needs nothing else.
@@ -238,7 +268,7 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([show(self.rows), *map(printable, summarize(self))])
+        return "\n".join([show(self.rows_to_read, unreliable=self.unreliable), *map(printable, summarize(self))])
 
     def __repr__(self) -> str:
         return str(self)
@@ -252,19 +282,37 @@ def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, recei
     places = list(range(rows.num_columns))
     released, behind = (rows.select(some) for some in (places[: len(names)], places[len(names) :]))
     margins = behind.rename_columns(sides) if behind.num_columns else None
-    return Release(released.rename_columns(names), explanation, private=private, receipt=receipt, margins=margins)
+    rows = released.rename_columns(names)
+    for measure in measures:
+        for name in measure.margins:
+            rows = rows.append_column(
+                f"{name}{RELIABLE}", _reliability(name, len(rows), margins, measure.mechanism.extent)
+            )
+    return Release(rows, explanation, private=private, receipt=receipt, margins=margins)
+
+
+def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) -> pa.ChunkedArray | pa.Array:
+    """Say where a column is reliable; NULL if nothing is known of its noise, so that a query has the same columns each time."""
+    if margins is None:
+        return pa.nulls(rows, pa.bool_())
+    return is_reliable(margins.column(f"{name}_low"), margins.column(f"{name}_high"), extent)
 
 
 def summarize(release: Release) -> list[str]:
     """Say in a few lines what is guaranteed, what was chosen, and how wide noise is."""
-    noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
-    return [release.guarantee, *chosen, f"noise (standard deviation): {noise}"]
+    return [release.guarantee, *chosen, f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")]
 
 
-def refuse_intervals(level: float, columns: Sequence[str]) -> None:
-    """Refuse a level that is not a probability, and columns whose names intervals would take."""
+def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:
+    """Refuse a level that is not a probability or that a column has no intervals of, and columns whose names intervals would take."""
     _refuse_bad_level(level)
+    others = [name for name in computed if name in columns]
+    if others and level != LEVEL:
+        raise UsageError(
+            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only; "
+            f"use {LEVEL:g}, or a release without means, deviations and quantiles."
+        )
     names = set(columns)
     for name in columns:
         if {f"{name}_low", f"{name}_high"} & names:

@@ -23,7 +23,7 @@ def printed_by(example: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
 def test_an_example_prints_a_release(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = printed_by(example, capsys)
     assert any("-differential privacy for every " in line for line in lines)
-    assert any(line.startswith("noise (standard deviation): ") for line in lines)
+    assert any(line.startswith("noise (95 %): ") for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_examples_for_the_command_line_release_every_recipe(
     args = [str(ROOT / "examples" / word) if word.startswith("recipes.") else word for word in command]
     result = CliRunner().invoke(main, [*args, "--quiet"])
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0] == '"recipe","people","searches","seconds_mean"'
+    assert result.stdout.splitlines()[0] == '"recipe","people","searches","seconds_mean","seconds_mean_reliable"'
     # Each recipe is more than 20 standard deviations of the noise above the threshold, a word of one person 4.7 below it: of some 2,600
     # such words, two pass with a probability below 1e-4.
     assert 60 <= len(result.stdout.splitlines()) - 1 <= 61

@@ -174,7 +174,7 @@ def test_every_kind_of_measure_has_its_page(measure: object, kind: pa.DataType) 
     query = plume.Query(user="u", keys="k", measures=[measure], max_keys_per_user=2, budget=plume.Budget(50, 0.1))
     release = answering(query, k=["x"] * 40, v=pa.array([5] * 40, kind))
     page = make_page(release)
-    assert all(printable(name) in page for name in release.rows.column_names)
+    assert all(printable(name) in page for name in release.rows_to_read.column_names)
 
 
 def test_numbers_that_are_none_are_no_bars() -> None:
@@ -205,3 +205,40 @@ def test_a_report_says_which_numbers_were_chosen_from_noised_data(limit: object,
     text = " ".join(Tags(make_page(release)).text)
     assert "Chosen by the analyst without looking at the data" in text
     assert text.count('except for the numbers left to "auto". Those were chosen from noised numbers') == times
+
+
+def noisy_release(*measures: object) -> Release:
+    """Three keys, of which the last has a mean that is noise, and larger than the others'."""
+    query = plume.Query(user="u", keys="k", measures=list(measures), max_keys_per_user=1, budget=plume.Budget(1, 1e-6))
+    rows = {"k": ["small", "large", "noise"], "users": [100, 900, 30], "v_mean": [2.0, 1.0, 9.0]}
+    names = [*query.released_columns]
+    table = pa.table({name: rows[name] for name in names} | {"v_mean_reliable": [True, True, False]})
+    margins = pa.table({"v_mean_low": [1.9, 0.9, 0.0], "v_mean_high": [2.1, 1.1, 10.0]})
+    return Release(table, plume.explain(query), private=True, margins=margins)
+
+
+def charted(page: str, name: str) -> list[str]:
+    """The names of the bars in a column's chart, in their order."""
+    figure = next(part for part in page.split("<figure")[1:] if f"<figcaption>{name}" in part)
+    titles = figure.split('class="narrow"')[0].split("<title>")[1:]
+    return [title.split(":")[0] for title in titles]
+
+
+def test_a_chart_of_means_leaves_noise_out_and_begins_with_the_keys_of_the_most_users() -> None:
+    page = make_page(noisy_release(plume.users(), plume.mean("v", 0, 10)))
+    assert charted(page, "v_mean") == ["large", "small"]
+    assert charted(page, "users") == ["large", "small", "noise"]
+    assert "the 2 keys of 3 with the largest users" in page
+    assert "left out where it is too noisy, in 1 key<" in page
+
+
+def test_where_no_users_are_counted_the_largest_reliable_means_come_first() -> None:
+    assert charted(make_page(noisy_release(plume.mean("v", 0, 10))), "v_mean") == ["small", "large"]
+
+
+def test_tables_say_too_noisy_and_leave_out_the_columns_behind_it() -> None:
+    release = noisy_release(plume.users(), plume.mean("v", 0, 10))
+    for shown in (make_page(release), release._repr_html_()):
+        assert shown.count(">too noisy</td>") == 1
+        assert "<th>v_mean_reliable" not in shown
+        assert 'data-value="9.0"' not in shown

@@ -75,6 +75,7 @@ COMPUTED = plume.Query(
     budget=plume.Budget(epsilon=50.0, delta=1e-6),
 )
 NAMES = ["seconds_mean", "seconds_stddev", "seconds_median"]
+RELIABLE = [f"{name}_reliable" for name in NAMES]
 
 
 def test_computed_columns_have_intervals_of_their_own_in_each_key() -> None:
@@ -101,7 +102,7 @@ def test_intervals_stay_with_their_rows_when_these_are_sorted() -> None:
 def test_a_ledger_keeps_intervals_and_gives_them_again(tmp_path) -> None:
     ledger = plume.Ledger.create(tmp_path / "led", datasets={"d": plume.Budget(100, 1e-5)})
     first, again = (computed_release(ledger=ledger.dataset("d"), release_id="one") for _ in range(2))
-    assert again.to_arrow().column_names == ["key", *NAMES]
+    assert again.to_arrow().column_names == ["key", *NAMES, *RELIABLE]
     assert first.intervals().to_arrow().equals(again.intervals().to_arrow())
     assert "seconds_mean_low" in again.intervals().to_arrow().column_names
 
@@ -111,10 +112,11 @@ def test_a_statement_has_intervals_of_the_columns_that_it_shows() -> None:
     text = """SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 50, delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u)
         k, AVG(v, contribution_bounds_per_row => (0, 4)) AS m FROM rows GROUP BY k ORDER BY m DESC LIMIT 2"""
     rows = plume.sql(text, tables={"rows": table}, engine=DuckDB(threads=1)).intervals().to_arrow()
-    assert rows.column_names == ["k", "m", "m_low", "m_high"]
+    assert rows.column_names == ["k", "m", "m_reliable", "m_low", "m_high"]
     assert rows["k"].to_pylist() == ["c", "b"]
     assert all(row["m_low"] <= row["m"] <= row["m_high"] for row in rows.to_pylist())
 
 
 def test_computed_columns_have_no_intervals_of_another_level() -> None:
-    assert computed_release().intervals(0.5).to_arrow().column_names == ["key", *NAMES]
+    with pytest.raises(UsageError, match="seconds_mean has intervals of the level 0\\.95 only"):
+        computed_release().intervals(0.5)

@@ -123,7 +123,7 @@ def test_a_release_without_rows_can_be_written(none: Release, tmp_path: Path) ->
 
 def test_a_printed_release_says_what_it_guarantees(some: Release) -> None:
     assert "-differential privacy for every u: adding or removing all rows of one u" in str(some)
-    assert "noise (standard deviation): count ± " in repr(some)
+    assert "noise (95 %): count ± " in repr(some)
 
 
 def test_a_release_made_by_a_test_says_so() -> None:

@@ -22,7 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("--query", "--public-keys", "--min-users", "--selection", "--noise", "--composition", "--share"),
         "--pipeline",
     ),
-    "Where results go": ("--format", "--sql", "--top", "--record", "--force", "--quiet"),
+    "Where results go": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),
     "Where it is charged": ("--ledger", "--dataset", "--release-id"),
     "Who does the work": (
         *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory", "--engine-errors-to"),

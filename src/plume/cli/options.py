@@ -183,6 +183,13 @@ output_options = together(
         help="Format of rows on standard output: table on a terminal, else csv.",
     ),
     click.option(
+        "--unreliable",
+        type=click.Choice(["keep", "null"]),
+        default="keep",
+        show_default=True,
+        help="What becomes of means, deviations and quantiles that are mostly noise.",
+    ),
+    click.option(
         "--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values in a column."
     ),
     force_option,

@@ -57,7 +57,7 @@ def print_result(result: "Expectation | Need | NotPrivateTuning", layout: str) -
 def print_rows(release: Release, layout: str | None, say: Say) -> None:
     """Print the rows: what people read on a terminal, what programs read elsewhere, unless told otherwise."""
     with Redaction((OSError,), _failure):
-        _print_rows(release.to_arrow(), layout, say)
+        _print_rows(release, layout, say)
 
 
 def _failure(error: Exception) -> Exception:
@@ -75,10 +75,11 @@ def refuse_closed_output() -> None:
         raise OutputError("standard output is closed; give a file with --out.")
 
 
-def _print_rows(rows: pa.Table, layout: str | None, say: Say) -> None:
+def _print_rows(release: Release, layout: str | None, say: Say) -> None:
+    rows = release.to_arrow()
     match layout or ("table" if sys.stdout.isatty() else "csv"):
         case "table":
-            put(f"{show(rows, _TABLE_ROWS)}\n")
+            put(f"{show(release.rows_to_read, _TABLE_ROWS, unreliable=release.unreliable)}\n")
             if rows.num_rows > _TABLE_ROWS:
                 say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
         case "csv":

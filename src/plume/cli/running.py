@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from plume.cli.asking import declare, find_dataset, make_engine, make_query
@@ -21,9 +22,10 @@ from plume.cli.terminal import Say, remarks
 from plume.errors import UsageError
 from plume.output.engine_errors import engine_errors_to
 from plume.output.files import marked
+from plume.query import Query
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
-from plume.statement.answering import answer, ask
+from plume.statement.answering import answer, ask, shown_columns
 
 _TABLES = ("tables", "public_tables")
 
@@ -32,7 +34,7 @@ def run_query(options: Mapping[str, Any]) -> None:
     """Check everything that can be checked without data, run, and write what may leave."""
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options, options["files"])
-    _check_shape(options, query.released_columns)
+    _check_shape(options, query.columns_with_reliability, query)
     with (
         _engine_errors(options, options["files"]),
         files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files,
@@ -66,7 +68,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
         declared = declare(tables["tables"], options["units"])
         stated = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
         _check_targets(options, [*stated.files, *named])
-        _check_shape(options, stated.statement.ordering.columns)
+        _check_shape(options, shown_columns(stated), stated.query)
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,
@@ -113,11 +115,11 @@ def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:
     check_targets([(options[name], allowed) for name, allowed in endings.items()], options, files)
 
 
-def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
+def _check_shape(options: Mapping[str, Any], columns: Sequence[str], query: Query) -> None:
     """The same for what is done with released rows."""
     level, top = options["intervals"], options["top"]
     if level is not None:
-        refuse_intervals(level, columns)
+        refuse_intervals(level, columns, query.computed_columns)
     if top is not None and (top[0] < 1 or top[1] not in columns):
         raise UsageError(f"--top needs a positive number and one of the columns {', '.join(columns)}.")
 
@@ -125,6 +127,7 @@ def _check_shape(options: Mapping[str, Any], columns: Sequence[str]) -> None:
 def _shaped(release: Release, options: Mapping[str, Any]) -> Release:
     if options["top"] is not None:
         release = release.top(options["top"][0], by=options["top"][1])
+    release = replace(release, rows=release.to_arrow(unreliable=options["unreliable"]))
     return release if options["intervals"] is None else release.intervals(options["intervals"])
 
 

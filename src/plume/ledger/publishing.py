@@ -81,8 +81,9 @@ def _bytes(release: Release) -> bytes:
 
 
 def _with_margins(release: Release) -> pa.Table:
-    """Put the margins behind the rows, where they are read back by their places."""
-    tables = [release.rows] if release.margins is None else [release.rows, release.margins]
+    """Put the margins behind the measures, where they are read back by their places; what follows from them is not kept."""
+    rows = release.rows.select(release.explanation.query.released_columns)
+    tables = [rows] if release.margins is None else [rows, release.margins]
     columns = [column for table in tables for column in table.columns]
     return pa.Table.from_arrays(columns, names=[name for table in tables for name in table.column_names])
 

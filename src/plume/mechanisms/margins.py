@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from plume.mechanisms.scale import Floats
 from plume.noise.noise import Noise, half_width
@@ -16,6 +18,8 @@ LEVEL = 0.95
 """How often, at least, the value before noise lies between the margins of a released number."""
 
 Margins = tuple[Floats, Floats]
+# An interval that is wider than this share of what the declared bounds allow tells hardly more than the bounds do.
+_WIDEST = 0.5
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Blur:
     def reach(self, level: float = LEVEL) -> float:
         """How many standard deviations noise stays within, on either side, with a probability of at least `level`.
 
-        Sums of such noise stay within as many of their own: their tails are between those of one alone and of the normal distribution.
+        Sums of such noise are taken to stay within as many of their own: for Gaussian noise they do, for Laplace noise it is measured.
         """
         return max(half_width(self.noise, level) / self.noise.standard_deviation, NormalDist().inv_cdf((1 + level) / 2))
 
@@ -53,3 +57,22 @@ def quotient(above: Floats, below: Floats, blurs: tuple[Blur, Blur], *, most: fl
     middle = above * below
     low, high = (np.where(known, (middle + side * root) / square, side * most) for side in (-1, 1))
     return np.clip(low, -most, most), np.clip(high, -most, most)
+
+
+def is_reliable(low: pa.ChunkedArray, high: pa.ChunkedArray, extent: float) -> pa.ChunkedArray:
+    """Say where an interval is at most half as wide as what the declared bounds allow, `extent`; days count in microseconds.
+
+    An interval without a width, as one with an end that is not a number, is too wide.
+    """
+    return pc.less_equal(pc.subtract(*map(_positions, (high, low))), _WIDEST * extent)
+
+
+def _positions(ends: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ends of intervals as numbers, on the scale that their bounds are on."""
+    match ends.type:
+        case kind if pa.types.is_date(kind):
+            return ends.cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64())
+        case kind if pa.types.is_timestamp(kind):
+            return ends.cast(pa.int64()).cast(pa.float64())
+        case _:
+            return ends

@@ -84,6 +84,16 @@ class Mean(Measure):
         return {self.name: None}
 
     @property
+    def extent(self) -> float:
+        """The range."""
+        return self.scale.high - self.scale.low
+
+    @property
+    def parts_in_time(self) -> frozenset[str]:
+        """The total, if the values are dates or timestamps."""
+        return frozenset() if self._is_open or self.scale.kind is Kind.FLOAT else frozenset({"total"})
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: NUMBERS if self._is_open else self.scale.kinds}

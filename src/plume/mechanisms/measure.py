@@ -7,6 +7,7 @@ read in a way of their own in `statement/measures.py`, the names of all of them 
 `auditing/choice.py` and `tuning/tuning.py`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -40,6 +41,16 @@ class Measure:
         """Name the function of `plume` that makes this measure, and all its arguments."""
         described: Any = self
         return self.word, {field.name: getattr(self, field.name) for field in fields(described)}
+
+    @property
+    def extent(self) -> float:
+        """Where no column is computed from several parts, noise alone says how good each number is."""
+        return math.inf
+
+    @property
+    def parts_in_time(self) -> frozenset[str]:
+        """None, where values are numbers."""
+        return frozenset()
 
     def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Where each column is one part, there is nothing to add: the noise of a part is as wide in all keys."""

@@ -82,6 +82,14 @@ class Mechanism(Protocol):
         """The released columns; each with the part that it is, noise and all, or None if it is computed from several."""
 
     @property
+    def extent(self) -> float:
+        """How far apart two values of a column that is computed from several parts can be, by its bounds alone; days in microseconds."""
+
+    @property
+    def parts_in_time(self) -> frozenset[str]:
+        """The parts that are in microseconds, since values are dates or timestamps."""
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The columns whose values it reads, and of which kinds they may be."""
 

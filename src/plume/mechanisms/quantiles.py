@@ -72,6 +72,11 @@ class Quantiles(Measure):
         return dict.fromkeys(self.names)
 
     @property
+    def extent(self) -> float:
+        """The range."""
+        return self.scale.high - self.scale.low
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: self.scale.kinds}

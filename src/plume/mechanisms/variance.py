@@ -1,5 +1,6 @@
 """The variance of a value and its root: the mean's parts, and the total of squares beside them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -68,6 +69,16 @@ class Variance(Measure):
         return {self.name: None}
 
     @property
+    def extent(self) -> float:
+        """The most that a variance can be."""
+        return self._greatest
+
+    @property
+    def _greatest(self) -> float:
+        """The variance of values of which half are at each bound."""
+        return (self.high / 2 - self.low / 2) ** 2
+
+    @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The column."""
         return {self.column: self.scale.kinds}
@@ -128,7 +139,7 @@ class Variance(Measure):
 
     def _within(self, variance: Floats) -> Floats:
         """Move a variance into what the variance of values in the range can be."""
-        return np.clip(variance, 0, (self.high / 2 - self.low / 2) ** 2)
+        return np.clip(variance, 0, self._greatest)
 
     def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Bound the variance."""
@@ -154,6 +165,11 @@ class StandardDeviation(Variance):
     """
 
     word: ClassVar[str] = "stddev"
+
+    @property
+    def extent(self) -> float:
+        """The most that a standard deviation can be: half of the range."""
+        return math.sqrt(self._greatest)
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Take the root."""

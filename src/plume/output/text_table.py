@@ -1,21 +1,29 @@
 """Rows as a table of plain text, to be read by people."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from plume.errors import printable
 from plume.far_dates import python_values
+from plume.output.reliability import TOO_NOISY
 
 SHOWN_ROWS = 10
 """The first rows, which are enough to see what there is."""
 _WIDEST_CELL = 80
 
 
-def show(rows: pa.Table, limit: int = SHOWN_ROWS) -> str:
-    """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words."""
+def show(
+    rows: pa.Table, limit: int = SHOWN_ROWS, *, unreliable: Mapping[str, pa.ChunkedArray] = MappingProxyType({})
+) -> str:
+    """Draw the first rows as plain text; control characters in keys are escaped, since keys are strangers' words.
+
+    Where a column is unreliable, words stand in the place of its values.
+    """
     first = rows.slice(0, limit)
-    cells = [[_cell(value) for value in python_values(first.column(name))] for name in rows.column_names]
+    cells = [_cells(first.column(name), unreliable.get(name)) for name in rows.column_names]
     names = [_cell(name) for name in rows.column_names]
     widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
     lines = [
@@ -25,6 +33,14 @@ def show(rows: pa.Table, limit: int = SHOWN_ROWS) -> str:
     head = "  ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
     more = [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no key passed"]
     return "\n".join([head, *lines, *more])
+
+
+def _cells(column: pa.ChunkedArray, unreliable: pa.ChunkedArray | None) -> list[str]:
+    cells = map(_cell, python_values(column))
+    if unreliable is None:
+        return list(cells)
+    noisy = unreliable.slice(0, len(column)).to_pylist()
+    return [TOO_NOISY if is_noise else cell for cell, is_noise in zip(cells, noisy, strict=True)]
 
 
 def _cell(value: Any) -> str:

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from plume.explanation import Explanation, MeasureNoise, at_most, choices, limit, prices
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, prices
 from plume.far_dates import python_rows, python_values
+from plume.output.reliability import TOO_NOISY
 from plume.plan.analysis import costs
 from plume.plan.picture import draw
 from plume.privacy.cost import shares_spent
@@ -60,6 +61,18 @@ class Released(Protocol):
     def receipt(self) -> Any:
         """Where it was charged, if it was."""
 
+    @property
+    def noise_in_words(self) -> str:
+        """How far noise moves each measure."""
+
+    @property
+    def rows_to_read(self) -> pa.Table:
+        """The rows without the columns that say where others are reliable."""
+
+    @property
+    def unreliable(self) -> Mapping[str, pa.ChunkedArray]:
+        """Where a column is mostly noise."""
+
     def widths(self, level: float) -> Mapping[str, float]:
         """How far noise may have moved the values of a column, if that is the same for all of them."""
 
@@ -77,6 +90,10 @@ class ChartedColumn:
     name: str
     bars: int
     has_intervals: bool
+    by: str
+    """The column whose largest values say which keys are shown."""
+    too_noisy: int
+    """In how many keys it is mostly noise, and so is not shown."""
     drawings: tuple[tuple[str, Markup], ...]
 
 
@@ -84,6 +101,7 @@ def make_page(release: Released) -> str:
     """Make the page."""
     query = release.explanation.query
     keys, measured = _columns(query, release.rows.column_names)
+    first = _by(query, measured[0], measured) if measured else None
     widths = release.widths(LEVEL)
     style, script = read("report.css") + read("plan.css"), read("report.js")
     return render(
@@ -100,13 +118,16 @@ def make_page(release: Released) -> str:
         widths=widths,
         level=LEVEL,
         charts=list(_charts(release, keys, measured)),
-        rows=_cells(_largest(release.rows, measured, ROWS)),
+        names=release.rows_to_read.column_names,
+        first=first,
+        rows=_cells(release, _largest(release.rows, first, ROWS)),
         epsilon=at_most(release.explanation.spent.epsilon),
         delta=at_most(release.explanation.spent.delta),
         factor=_factor(release.explanation.spent.epsilon),
         choices=choices(release.explanation),
         limit=limit(release.explanation),
         spending=_spending(release.explanation),
+        noises=[(str(noise), noise.kind, deviation(release.explanation, noise)) for noise in release.noise],
         picture=draw(release.explanation.plan),
         call=query_call(query),
     )
@@ -114,9 +135,10 @@ def make_page(release: Released) -> str:
 
 def make_summary(release: Released, *, limit: int) -> str:
     """Make what a notebook shows: the first rows, the noise and the guarantee."""
-    rows = _cells(release.rows.slice(0, limit))
+    rows = _cells(release, pa.array(range(min(limit, len(release.rows))), pa.int64()))
     keys, _ = _columns(release.explanation.query, release.rows.column_names)
-    return render("release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows))
+    names = release.rows_to_read.column_names
+    return render("release.html", release=release, rows=rows, names=names, keys=keys, numeric=_numbers(release.rows))
 
 
 def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
@@ -146,33 +168,54 @@ def _is_number(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
 
 
-def _largest(rows: pa.Table, measured: list[str], limit: int) -> pa.Table:
-    """Take the rows with the largest first measure, if there are too many; they stay in their order."""
-    if len(rows) <= limit or not measured:
-        return rows.slice(0, limit)
-    found = pc.sort_indices(rows.select(measured[:1]), sort_keys=[(measured[0], "descending")])[:limit]
-    return rows.take(pc.take(found, pc.sort_indices(found)))
+def _by(query: Query, name: str, measured: list[str]) -> str:
+    """Say which column tells how large a key is: of what is computed from several parts, the largest values are those of the most noise."""
+    counted = [column for measure in query.measures if measure.counts for column in measure.columns]
+    sizes = [column for column in counted if column in measured]
+    return sizes[0] if sizes and name in query.computed_columns else name
 
 
-def _cells(rows: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(python_values(column) for column in rows.columns), strict=True))
+def _largest(rows: pa.Table, by: str | None, limit: int) -> pa.Array:
+    """Find the rows with the largest values in a column, if there are too many; they stay in their order."""
+    if len(rows) <= limit or by is None:
+        return pa.array(range(min(limit, len(rows))), pa.int64())
+    found = pc.sort_indices(rows.select([by]), sort_keys=[(by, "descending")])[:limit]
+    return pc.take(found, pc.sort_indices(found))
+
+
+def _cells(release: Released, places: pa.Array) -> list[tuple[Any, ...]]:
+    """Give the rows at some places as values to write; what is mostly noise is said to be."""
+    rows, unreliable = release.rows_to_read.take(places), release.unreliable
+    noisy = {name: column.take(places).to_pylist() for name, column in unreliable.items()}
+    columns = [
+        [TOO_NOISY if is_noise else value for value, is_noise in zip(values, noisy[name], strict=True)]
+        if name in noisy
+        else values
+        for name, values in ((name, python_values(rows.column(name))) for name in rows.column_names)
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def _charts(release: Released, keys: list[str], measured: list[str]) -> Iterator[ChartedColumn]:
-    """Draw the first columns that are numbers, each with its own largest values."""
+    """Draw the first columns that are numbers, each for the largest keys in which it is more than noise."""
     numbers, sides = [name for name in _numbers(release.rows) if name in measured], release.sides(LEVEL)
     for name in numbers[:CHARTS]:
         low, high = sides.get(name, (release.rows.column(name),) * 2)
-        bars = _bars(release.rows, keys, name, pa.table({"low": low, "high": high}))
+        by = _by(release.explanation.query, name, measured)
+        bars = _bars(release, keys, (name, by), pa.table({"low": low, "high": high}))
         if bars:
             # The drawing holds nothing but what chart.py lets through.
             drawings = ((layout.name, Markup(draw_bars(bars, layout))) for layout in (WIDE, NARROW))  # noqa: S704
-            yield ChartedColumn(name, len(bars), name in sides, tuple(drawings))
+            noisy = pc.sum(release.unreliable[name]).as_py() if name in release.unreliable else 0
+            yield ChartedColumn(name, len(bars), name in sides, by, noisy, tuple(drawings))
 
 
-def _bars(rows: pa.Table, keys: list[str], name: str, sides: pa.Table) -> list[Bar]:
-    known = pc.is_finite(pc.cast(rows.column(name), pa.float64()))
-    order = pc.sort_indices(rows.select([name]).filter(known), sort_keys=[(name, "descending")])[:BARS]
+def _bars(release: Released, keys: list[str], name_and_by: tuple[str, str], sides: pa.Table) -> list[Bar]:
+    rows, (name, by) = release.rows, name_and_by
+    known = pc.fill_null(pc.is_finite(pc.cast(rows.column(name), pa.float64())), fill_value=False)
+    if name in release.unreliable:
+        known = pc.and_(known, pc.invert(release.unreliable[name]))
+    order = pc.sort_indices(rows.select([by]).filter(known), sort_keys=[(by, "descending")])[:BARS]
     shown, ends = (python_rows(table.filter(known).take(order)) for table in (rows, sides))
     return [
         _bar(place, " · ".join(word(row[key]) for key in keys), row[name], end)

@@ -17,6 +17,7 @@ from plume.engines.frames import is_spark_frame
 from plume.errors import SettingError, without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
+from plume.output.reliability import RELIABLE
 from plume.plan.dialect import Dialect
 from plume.plan.types import Kind
 from plume.query import Query
@@ -85,8 +86,15 @@ def answer(stated: StatementQuery, **settings: Any) -> Release:
         release = run(stated.query, stated.data, **settings)
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))
-    rows = sorted_release.rows.select(list(ordering.columns))
+    rows = sorted_release.rows.select(list(shown_columns(stated)))
     return replace(sorted_release, rows=rows, statement=without_secrets(stated.statement.text.text))
+
+
+def shown_columns(stated: StatementQuery) -> tuple[str, ...]:
+    """The columns of a statement's result, and behind them those that say of computed columns where they are reliable."""
+    listed = stated.statement.ordering.columns
+    computed = (name for name in stated.query.computed_columns if name in listed)
+    return (*listed, *(f"{name}{RELIABLE}" for name in computed))
 
 
 @call_checked()

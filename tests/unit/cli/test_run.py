@@ -30,12 +30,19 @@ def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: In
     assert lines[:-remarks] == stages
     assert lines[-2].startswith("(50, ")
     assert "differential privacy for every user_id" in lines[-2]
-    assert lines[-1].startswith("noise (standard deviation): count ± ")
+    assert lines[-1].startswith("noise (95 %): count ± ")
 
 
-def test_the_noise_of_each_part_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
+def test_the_noise_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
     told = run("--measure", "mean(seconds, 0, 10)").stderr.splitlines()[-1]
-    assert re.findall(r"(?:: |, )([^±]+) ±", told) == ["count", "seconds_mean (total)", "seconds_mean (values)"]
+    assert re.fullmatch(r"noise \(95 %\): count ± \d+; seconds_mean differs by key, too noisy in \d+ of \d+ keys", told)
+
+
+def test_unreliable_values_are_null_on_request(run: Invoke) -> None:
+    rows = json.loads(
+        run("--measure", "mean(seconds, 0, 10)", "--unreliable", "null", "--format", "json").stdout,
+    )
+    assert all((row["seconds_mean"] is None) is not row["seconds_mean_reliable"] for row in rows)
 
 
 def test_quiet_leaves_standard_error_empty(run: Invoke) -> None:

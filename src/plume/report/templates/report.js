@@ -15,8 +15,9 @@ if (table) {
     const cell = row.cells[column];
     return cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value);
   };
-  const compare = (one, other) =>
-    typeof one === "string" ? one.localeCompare(other) : (Number.isNaN(one) - Number.isNaN(other)) || one - other;
+  // What is not a number, or too noisy to be one, comes last in either direction.
+  const compare = (one, other, sign) =>
+    (Number.isNaN(one) - Number.isNaN(other)) || sign * (typeof one === "string" ? one.localeCompare(other) : one - other || 0);
 
   const show = () => {
     const words = find.value.toLowerCase();
@@ -41,7 +42,7 @@ if (table) {
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", direction);
     const sign = direction === "ascending" ? 1 : -1;
-    rows.sort((one, other) => sign * compare(valueOf(one, column), valueOf(other, column)));
+    rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column), sign));
     page = 0;
     show();
   };
