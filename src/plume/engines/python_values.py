@@ -11,7 +11,6 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -63,13 +62,13 @@ def _read(value: Any, read: Mapping[type, Callable[[Any], Any]]) -> Any:
 
 
 def _without_library(value: Any) -> Any:
-    """Give Python's own value for one of numpy or pandas."""
+    """Give Python's own value for one of numpy or pandas, and the text of a UUID, whose module nothing here imports: it draws them."""
     found = type(value)
     if found in _OF_NUMPY:
         return value.item()
     if found.__name__ == "Timestamp" and is_of_pandas(found):
         return value.to_pydatetime(warn=False)
-    return value
+    return str(value) if (found.__module__, found.__name__) == ("uuid", "UUID") else value
 
 
 # Text. Numbers that are equal have the same text, so that 7, 7.0 and Decimal("7.00") are one user.
@@ -143,7 +142,6 @@ _READERS: dict[Kind, Mapping[type, Callable[[Any], Any]]] = {
         date: date.isoformat,
         datetime: _timestamp_text,
         time: time.isoformat,
-        UUID: str,
         bytes: lambda value: value.decode("ascii", "backslashreplace"),
     },
     Kind.FLOAT: _NUMBERS,
