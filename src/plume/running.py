@@ -77,7 +77,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
         if claim.state == Kind.RELEASED:
             return replace(released(claim, explanation), released_before=claim.released_at)
         draw = ChargedDraw(SystemEntropy(), claim)
-        charge = partial(draw.charge, price_for(explanation))
+        charge = partial(charged.charged, partial(draw.charge, price_for(explanation)), explanation)
         release = run_with(draw, query, data, engine=engine, pipeline=pipeline, on_step=on_step, charge=charge)
         return publish(claim, release, draw)
 
