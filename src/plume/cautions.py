@@ -4,12 +4,15 @@ Everything is worked out from the query, its noise and the numbers that were cho
 cost nothing and may be shown to anybody.
 """
 
+import inspect
 import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.calibration.columns import MeasureColumns
+from plume.errors import PlumeWarning, printable
 from plume.mechanisms.mechanism import Mechanism
 from plume.query import LIMIT, Query
 from plume.selection.chances import users_for_chance
@@ -36,7 +39,27 @@ class Caution:
     """What would be better."""
 
     def __str__(self) -> str:
-        return f"caution: {self.found}. {self.next_step}."
+        return printable(f"caution: {self.found}. {self.next_step}.")
+
+
+def warn(cautions: Iterable[Caution]) -> None:
+    """Give cautions to Python's own warnings, as said by the line that called Plume."""
+    level = _frames_of_plume()
+    for caution in cautions:
+        warnings.warn(printable(f"{caution.found}. {caution.next_step}."), PlumeWarning, stacklevel=level)
+
+
+def _frames_of_plume() -> int:
+    """Count the functions between the caller and here: a statement passes through more of them than a query."""
+    frame, count = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "plume":
+        frame, count = frame.f_back, count + 1
+    return count
+
+
+def largest_delta(query: Query) -> float:
+    """The largest delta that is not cautioned against."""
+    return LARGEST_DELTA if query.population is None else min(LARGEST_DELTA, 1 / query.population)
 
 
 def budget_cautions(query: Query) -> Iterator[Caution]:
@@ -48,7 +71,7 @@ def budget_cautions(query: Query) -> Iterator[Caution]:
             f"epsilon is {epsilon:g}, which hides hardly anything about one {query.user}",
             f"Set epsilon to {LARGEST_EPSILON} or less; 1 is usual",
         )
-    if population is not None and delta > 1 / population and population * LARGEST_DELTA >= 1:
+    if population is not None and delta > largest_delta(query) and population * LARGEST_DELTA >= 1:
         yield Caution(
             "delta",
             f"delta is {delta:g}, above one over the population of {population:,}: the guarantee may fail for one {query.user}",
@@ -78,7 +101,7 @@ def noise_cautions(calibrated: CalibratedQuery) -> Iterator[Caution]:
         yield Caution(
             LIMIT,
             f"{wide}; that is more than half of the {needed:,} users that a key needs to be shown",
-            f"{smaller}, or ask for fewer measures",
+            f"{smaller}{', or ask for fewer measures' if len(calibrated.measures) > 1 else ''}",
         )
     lost = [measure for measure in calibrated.measures if _is_lost(calibrated, measure, needed)]
     if lost:

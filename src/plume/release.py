@@ -13,6 +13,7 @@ import pyarrow.parquet
 
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.cautions import Caution
+from plume.empty_release import describe_empty
 from plume.errors import OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows
@@ -254,10 +255,11 @@ def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, recei
 
 
 def summarize(release: Release) -> list[str]:
-    """Say in a few lines what is guaranteed, what was chosen, how wide noise is, and what to be careful about."""
+    """Say in a few lines what is guaranteed, what was chosen, how wide noise is, what to be careful about, and why there may be no key."""
     noise = ", ".join(f"{noise} ± {noise.standard_deviation:.4g}" for noise in release.noise)
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
-    return [release.guarantee, *chosen, f"noise (standard deviation): {noise}", *map(str, release.cautions)]
+    empty = [] if len(release) else describe_empty(release.explanation)
+    return [release.guarantee, *chosen, f"noise (standard deviation): {noise}", *map(str, release.cautions), *empty]
 
 
 def refuse_intervals(level: float, columns: Sequence[str]) -> None:

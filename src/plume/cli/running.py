@@ -1,5 +1,6 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
-from plume.errors import UsageError
+from plume.errors import PlumeWarning, UsageError
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
 from plume.statement.answering import answer, ask
@@ -65,7 +66,8 @@ def run_statement(options: Mapping[str, Any]) -> None:
 
 
 def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release]) -> None:
-    with show_stages(quiet=options["quiet"]) as on_step:
+    with show_stages(quiet=options["quiet"]) as on_step, warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlumeWarning)  # they are said with the rest, below
         release = release_of(on_step)
     say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)

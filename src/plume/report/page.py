@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from plume.empty_release import describe_empty
 from plume.explanation import Explanation, MeasureNoise, at_most, choices, limit, prices
 from plume.far_dates import python_rows, python_values
 from plume.plan.analysis import costs
@@ -109,6 +110,7 @@ def make_page(release: Released) -> str:
         spending=_spending(release.explanation),
         picture=draw(release.explanation.plan),
         call=query_call(query),
+        empty=_empty(release),
     )
 
 
@@ -116,7 +118,13 @@ def make_summary(release: Released, *, limit: int) -> str:
     """Make what a notebook shows: the first rows, the noise and the guarantee."""
     rows = _cells(release.rows.slice(0, limit))
     keys, _ = _columns(release.explanation.query, release.rows.column_names)
-    return render("release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows))
+    return render(
+        "release.html", release=release, rows=rows, keys=keys, numeric=_numbers(release.rows), empty=_empty(release)
+    )
+
+
+def _empty(release: Released) -> list[str]:
+    return [] if release.rows.num_rows else describe_empty(release.explanation)
 
 
 def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:
