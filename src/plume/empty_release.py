@@ -25,16 +25,20 @@ def describe_empty(explanation: Explanation) -> list[str]:
     rounds = explanation.calibrated.rounds
     if not rounds:
         return []
-    needed, limit = _users_needed(rounds), rounds[-1].max_keys_per_user
-    lines = [
-        f"a key needs {needed:,} users to be shown half of the time, if each of them has {limit:,} {'key' if limit == 1 else 'keys'}"
-    ]
+    limit = rounds[-1].max_keys_per_user
+    needed, alone = (users_for_chance(rounds, _EVEN, keys_of_user=keys) for keys in (limit, 1))
+    lines = [f"a key needs {needed:,} users to be shown half of the time{_if_alone(needed, alone, limit)}"]
     if found := sorted(_lower(explanation, needed), key=lambda change: change[1])[:_SHOWN_CHANGES]:
         lines.append(f"it would need {', '.join(f'{users:,} with {what}' for what, users in found)}")
     general = "with public_keys a key needs no users"
     if len(explanation.query.keys) > 1:
         general = f"with fewer key columns each key has more users; {general}"
     return [*lines, general]
+
+
+def _if_alone(needed: int, alone: int, limit: int) -> str:
+    """Weights make those help a key more who have few keys."""
+    return f" if each of them has {limit:,} keys, and {alone:,} if they have no other key" if alone < needed else ""
 
 
 def _users_needed(rounds: Rounds) -> int:

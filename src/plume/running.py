@@ -131,7 +131,7 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
     return _run_planned(entropy, make_plan(query, pipeline), data, engine=engine, on_step=on_step, charge=charge)
 
 
-def _run_planned(  # noqa: PLR0913 - the same
+def _run_planned(
     entropy: Entropy,
     planned: PlannedQuery,
     data: Any,

@@ -27,8 +27,13 @@ def needed(asked: plume.Query) -> int:
 
 
 def test_it_says_how_many_users_a_key_needs() -> None:
-    expected = f"a key needs {needed(query())} users to be shown half of the time, if each of them has 8 keys"
-    assert expected in said()
+    assert f"a key needs {needed(query())} users to be shown half of the time if each of them has 8 keys" in said()[4]
+
+
+def test_it_says_how_many_are_enough_if_they_have_no_other_key() -> None:
+    alone = plume.expect(query(), users=[1], keys_of_user=1).prospects[0].users_for_even_chance
+    assert said()[4].endswith(f", and {alone} if they have no other key")
+    assert said(max_keys_per_user=1)[4].endswith("users to be shown half of the time")
 
 
 def test_each_change_is_said_with_the_users_that_a_key_then_needs() -> None:
