@@ -118,15 +118,16 @@ def _rounded(users: float) -> str:
 
 
 def _is_lost(calibrated: CalibratedQuery, measure: MeasureColumns, users: int) -> bool:
-    """Return whether noise is wider than all that users with one value each can make of a number.
+    """Return whether noise is wider than the range of a measure in a key of that many users.
 
-    Quantiles are found by their ranks; a median has half of the users to either side.
+    Means and the like are judged as if each user had one value. Quantiles are found by their ranks; a median has half of the users to
+    either side.
     """
     computed = None in measure.mechanism.columns.values()
     for part in calibrated.parts_of(measure):
         tally = bool(part.part.leaves)
-        each = _most(part) / (1 if tally else _values_of_user(measure.mechanism))
-        if part.standard_deviation > users * each * (0.5 if tally and computed else 1):
+        values = _values_of_user(measure.mechanism) if computed and not tally else 1
+        if part.standard_deviation > users * _most(part) / values * (0.5 if tally and computed else 1):
             return True
     return False
 
