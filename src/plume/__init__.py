@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from plume.mechanisms.users import users
     from plume.mechanisms.variance import stddev, variance
     from plume.mechanisms.vector_sum import vector_sum
+    from plume.output.engine_errors import engine_errors_to
     from plume.privacy.budget import Budget
     from plume.query import Query
     from plume.release import Release
@@ -51,6 +52,7 @@ __all__ = [
     "__version__",
     "audit",
     "count",
+    "engine_errors_to",
     "expect",
     "explain",
     "explain_sql",
@@ -89,6 +91,7 @@ _HOMES = {
     "Spark": "plume.engines.spark",
     "audit": "plume.auditing.audit",
     "count": "plume.mechanisms.count",
+    "engine_errors_to": "plume.output.engine_errors",
     "expect": "plume.tuning.expectation",
     "explain": "plume.running",
     "explain_sql": "plume.statement.answering",
@@ -115,9 +118,20 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'plume' has no attribute {name!r}{_hint(name)}")
-    value = getattr(import_module(_HOMES[name]), name)
+    value = getattr(_imported(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def _imported(home: str) -> Any:
+    """Import a module; the one of Spark's needs a package that not everybody has."""
+    try:
+        return import_module(home)
+    except ModuleNotFoundError:
+        if home != _HOMES["Spark"]:
+            raise
+        missing = import_module("plume.errors").MissingPackage("plume.Spark", "PySpark")
+    raise missing
 
 
 def _hint(name: str) -> str:

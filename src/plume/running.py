@@ -1,7 +1,7 @@
 """A query becomes a plan, an engine executes it, a release comes back."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -17,7 +17,16 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import is_spark_frame
-from plume.errors import ColumnTypeError, EngineError, LedgerError, PublicKeysError, SettingError, UsageError
+from plume.engines.input_size import bytes_to_read
+from plume.errors import (
+    ColumnTypeError,
+    EngineError,
+    LedgerError,
+    PlumeError,
+    PublicKeysError,
+    SettingError,
+    UsageError,
+)
 from plume.explanation import Explanation
 from plume.ledger.entry import Kind
 from plume.ledger.ledger import Dataset, Ledger
@@ -26,9 +35,11 @@ from plume.ledger.request import Request
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
+from plume.plan.analysis import steps
 from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.planning import make_plan
+from plume.progress import show_progress
 from plume.query import Query
 from plume.redaction import redacting
 from plume.release import Release, release_of
@@ -52,12 +63,14 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     dataset: str | None = None,
     release_id: str | None = None,
     on_step: OnStep | None = None,
+    progress: bool = False,
 ) -> Release:
     """Answer a query privately.
 
     `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
     anything else that offers an Arrow stream; or one of these with its unit declared by `plume.private`. `on_step` is called with the
-    name of each step as it starts, and learns nothing else.
+    name of each step as it starts, and learns nothing else. `progress=True` shows stage and time, and of large files how much of them is
+    read, on a terminal or in a notebook, until the run ends.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
     the same `release_id` is charged once and gives the same rows for ever.
@@ -68,13 +81,23 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     budget. docs/privacy.md.
     """
     data = rows_of(data, query.user) if isinstance(query, Query) else data
-    engine, on_step = engine or _engine_for(data), on_step or _say_nothing
+    engine = engine or _engine_for(data)
     charged = _charged_dataset(ledger, dataset, release_id)
     _refuse_wrong_arguments(query, engine)
-    explanation = explain(query, pipeline=pipeline)
-    if charged is None:
-        warn(explanation.cautions)
-        return _run_planned(SystemEntropy(), explanation.planned, data, engine=engine, on_step=on_step)
+    shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
+    with shown as show:
+        settings: dict[str, Any] = {"engine": engine, "on_step": _both(show, on_step or _say_nothing)}
+        explanation = explain(query, pipeline=pipeline)
+        if charged is None:
+            warn(explanation.cautions)
+            return _run_planned(SystemEntropy(), explanation.planned, data, **settings)
+        return _run_charged(charged, release_id, explanation, data, **settings)
+
+
+def _run_charged(
+    charged: Dataset, release_id: str | None, explanation: Explanation, data: Any, **settings: Any
+) -> Release:
+    """Answer a query that is charged to a dataset, once."""
     named = release_id if release_id is not None else salt(SystemEntropy())
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
@@ -83,8 +106,28 @@ def run(  # noqa: PLR0913 - all of them are the caller's
         warn(explanation.cautions)  # where warnings are errors, nothing is charged yet
         draw = ChargedDraw(SystemEntropy(), claim)
         charge = partial(charged.charged, partial(draw.charge, price_for(explanation)), explanation)
-        release = _run_planned(draw, explanation.planned, data, engine=engine, on_step=on_step, charge=charge)
+        release = _run_planned(draw, explanation.planned, data, charge=charge, **settings)
         return publish(claim, release, draw)
+
+
+def _show(query: Query, data: Any, engine: Engine, pipeline: str) -> AbstractContextManager[OnStep]:
+    """Show where a run is. What is wrong with it is for the run to say."""
+    names: list[str] = []
+    size: int | None = None
+    with suppress(PlumeError):
+        names = [step.name for stage in make_plan(query, pipeline).plan for step in steps(stage)]
+        tables = data.tables.values() if isinstance(data, Relation) else [table_for(query, data)]
+        # What Spark reads is read elsewhere.
+        size = bytes_to_read(tables) if isinstance(engine, DuckDB) else None
+    return show_progress(dict.fromkeys(names), size)
+
+
+def _both(one: OnStep, other: OnStep) -> OnStep:
+    def tell(step: str) -> None:
+        one(step)
+        other(step)
+
+    return tell
 
 
 def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | None:

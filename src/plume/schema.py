@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plume.engines.engine import Meeting, Relation, Table
-from plume.errors import ColumnNotFound, ColumnTypeError, printable
+from plume.errors import ColumnNotFound, ColumnTypeError, printable, without_secrets
 from plume.plan.comparisons import NUMBERS, can_meet, limits
 from plume.plan.expressions import Column, Compare, Expression, IsIn, Like, Literal, Value
 from plume.plan.trees import walk
@@ -84,7 +84,11 @@ def described(data: Any) -> str:
         return "what the statement selects"
     if isinstance(data, list | tuple):
         return described(data[0]) if len(data) == 1 else f"these {len(data)} files"
-    return printable(Path(data).name) if isinstance(data, str | Path) else f"this {type(data).__name__}"
+    return (
+        printable(Path(without_secrets(str(data))).name)
+        if isinstance(data, str | Path)
+        else f"this {type(data).__name__}"
+    )
 
 
 def columns_used(query: Query) -> tuple[str, ...]:

@@ -18,14 +18,24 @@ query = plume.Query(
 )
 release = plume.run(query, recipe_searches(2_000, seed=1))
 """
-CELLS = ("import plume\nfrom plume.synthetic import recipe_searches", RUN, "release", "plume.explain(query)")
+WATCHED = """
+from plume import progress
+
+progress._SECONDS = 0.001
+print("before")
+plume.run(query, recipe_searches(2_000, seed=1), progress=True)
+print("after")
+"""
+CELLS = (
+    "import plume\nfrom plume.synthetic import recipe_searches", RUN, "release", "plume.explain(query)", WATCHED,
+)  # fmt: skip
 
 
 def test_there_is_no_ipywidgets_here() -> None:
     assert find_spec("ipywidgets") is None
 
 
-def test_a_notebook_runs_and_shows_a_release(tmp_path: Path) -> None:
+def test_a_notebook_runs_and_shows_a_release_and_keeps_nothing_of_its_progress(tmp_path: Path) -> None:
     path = tmp_path / "notebook.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS]), path)
     # The kernel of this environment, whatever others are installed for the user.
@@ -37,3 +47,8 @@ def test_a_notebook_runs_and_shows_a_release(tmp_path: Path) -> None:
     shown = ["".join(output.get("data", {}).get("text/html", "") for output in cell.outputs) for cell in cells]
     assert "differential privacy" in shown[2]
     assert "differential privacy" in shown[3]
+    assert [output.get("text", output.get("data")) for output in cells[4].outputs] == [
+        "before\n",
+        {"text/plain": ""},
+        "after\n",
+    ]

@@ -11,10 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,8 +31,13 @@ from plume.statement.answering import ask
 ENGINE = DuckDB(threads=1)
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
-FORMS = ("arrow", "stream", "parquet", "relation", "database")
-SPARK_FORMS = ("arrow", "stream", "frame", "parquet")
+FORMS = ("arrow", "stream", "parquet", "relation", "database", "pandas")
+SPARK_FORMS = ("arrow", "stream", "frame", "parquet", "pandas")
+# What may stand in a pandas column of type object beside the values of a type.
+STRANGE: tuple[Any, ...] = (
+    10**5000, -(10**400), b"\xff", "\ud800", "x", "", "1_000", "9999-99-99", [1], {"a": []}, object(), int, 1j,
+    Decimal("sNaN"), Decimal("1E+999999999"), float("nan"), float("inf"), timedelta.max, datetime.min.replace(tzinfo=timezone.max),
+)  # fmt: skip
 # Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.
 _SPOILT = "by its bits"
 # What the two tables are called is not data.
@@ -84,6 +92,8 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
     made: Any = None
     if all(column.is_arrow for column in columns.values()) and form not in ("relation", "database"):
         made = pa.table({name: _arrow(column, rows) for name, column in columns.items()} | _fixed(columns, rows))
+        if form == "pandas":
+            return lambda: _objects(made)
         if form == "stream":
             return lambda: pa.RecordBatchReader.from_batches(made.schema, made.to_batches())
         if form == "parquet":
@@ -100,6 +110,24 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
     if made is None or form == "database":
         return (lambda: str(path)) if made is not None else None
     return lambda: duckdb.connect(path, read_only=True).table("t")
+
+
+def _objects(rows: pa.Table) -> pd.DataFrame:
+    """The same rows as Python objects; of hers, some are of other classes."""
+    columns = {}
+    for place, name in enumerate(rows.column_names):
+        column = pd.Series([None] * rows.num_rows, dtype=object)
+        for row, value in enumerate(rows[name]):
+            is_strange = row >= len(OTHERS) and (row + place) % 2 == 0
+            column.array[row] = STRANGE[(row + 7 * place) % len(STRANGE)] if is_strange else _python(value)
+        columns[name] = column
+    return pd.DataFrame(columns)
+
+
+def _python(value: pa.Scalar) -> Any:
+    with suppress(Exception):
+        return value.as_py()
+    return object()
 
 
 def _fixed(columns: Mapping[str, Hostile], rows: int) -> dict[str, list[str]]:
@@ -422,6 +450,8 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     ending = rng.choice(list(FIELDS))
     hers = rng.choice([FIELDS[ending], [rng.choice(FIELDS[ending])]])
     paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
+    if ending == "csv" and rng.random() < 0.5:
+        paths = [_with_a_turned_file(path) for path in paths]
     role = rng.choice(["user", "keys", "where", "value"])
     asked: dict[str, Any] = {
         "user": {"user": "x"},
@@ -453,6 +483,14 @@ def _written(path: Path, ending: str, hers: list[bytes]) -> Path:
         ]
     path.write_bytes(b"[%b]" % b",\n".join(lines) if ending == "json" else b"\n".join(lines) + b"\n")
     return path
+
+
+def _with_a_turned_file(path: Path) -> Path:
+    """Make a folder of a CSV file and of another one, whose columns are in another order."""
+    folder = path.with_suffix("")
+    folder.mkdir()
+    (folder / "0.csv").write_bytes(b"x;k;name;u\n2;k;dia;dia\n")
+    return path.rename(folder / "1.csv").parent
 
 
 ROLES = (

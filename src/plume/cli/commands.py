@@ -8,6 +8,7 @@ import click
 from plume.cli.help import HelpfulCommand
 from plume.cli.options import (
     OneForm,
+    engine_errors_option,
     engine_options,
     force_option,
     ledger_options,
@@ -43,12 +44,13 @@ from plume.cli.options import (
 @ledger_options
 @pipeline_option
 @engine_options
+@engine_errors_option
 @stdin_option
 @quiet_option
 def run(**options: Any) -> None:
     """Answer a query privately.
 
-    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files; several are one table. - is standard input.
+    FILE is a Parquet, CSV or JSON file, a pattern, or a folder of such files; several are one table. - is standard input.
     """
     from plume.cli.running import run_query  # noqa: PLC0415 - imports engines
 
@@ -73,6 +75,7 @@ def run(**options: Any) -> None:
 @ledger_options
 @pipeline_option
 @engine_options
+@engine_errors_option
 @stdin_option
 @quiet_option
 def sql(**options: Any) -> None:

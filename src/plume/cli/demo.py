@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plume.cli.progress import show_stages
+from plume.cli.progress import showing
 from plume.explanation import limit
 from plume.mechanisms.count import count
 from plume.mechanisms.users import users as count_users
@@ -57,8 +57,7 @@ class Exact:
 def show_demo(users: int, *, seed: int, quiet: bool) -> None:
     """Make up searches, release them privately, and show both sides."""
     searches = recipe_searches(users, seed=seed)
-    with show_stages(quiet=quiet) as on_step:
-        release = run(QUERY, searches, on_step=on_step)
+    release = run(QUERY, searches, **showing(quiet=quiet))
     print_demo(release, count_exactly(searches), Console(highlight=False))
 
 

@@ -34,7 +34,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Where results go": ("--format", "--sql", "--top", "--record", "--force", "--quiet"),
     "Where it is charged": ("--ledger", "--dataset", "--release-id"),
     "Who does the work": (
-        *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory"),
+        *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory", "--engine-errors-to"),
         *("--spark-lookup", "--spark-store", "--spark-master", "--spark-remote", "--spark-conf"),
     ),
 }

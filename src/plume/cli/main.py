@@ -19,7 +19,7 @@ from plume.cli.choosing import expect, need, tune
 from plume.cli.commands import audit, completion, demo, explain, run, sql, synth
 from plume.cli.help import HelpfulGroup
 from plume.cli.ledger import ledger
-from plume.errors import BudgetExceeded, PlumeError, UsageError, printable
+from plume.errors import BudgetExceeded, PlumeError, UsageError, printable, without_secrets
 from plume.version import __version__
 
 _ANYTHING_ELSE, _WRONG_USE, _OVER_BUDGET, _INTERRUPTED = 1, 2, 3, 130
@@ -59,11 +59,11 @@ class _Commands(HelpfulGroup):
 
 @contextmanager
 def _printable_refusals() -> Iterator[None]:
-    """Escape what click quotes from the command line when it refuses it."""
+    """Escape what click quotes from the command line when it refuses it, and leave passwords of addresses out."""
     try:
         yield
     except click.ClickException as error:
-        error.message = printable(error.message, keep="\n")  # type: ignore[misc]  # click offers no other way in
+        error.message = printable(without_secrets(error.message), keep="\n")  # type: ignore[misc]  # click offers no other way in
         raise
 
 

@@ -158,6 +158,14 @@ engine_options = together(
     ),
 )
 
+engine_errors_option = click.option(
+    "--engine-errors-to",
+    type=_FILE,
+    metavar="FILE",
+    help="NOT PRIVATE: write what the engine says of failures, which may quote data, to a .txt or .log file for you alone, "
+    "whose name gets the words NOT-PRIVATE.",
+)
+
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
 output_options = together(
     click.option(

@@ -1,41 +1,22 @@
-"""The stages of a run on standard error: a spinner on a terminal, else plain lines. They tell where a run is and nothing about data."""
+"""What a run shows on standard error while it goes on: on a terminal where it is, else the names of its stages as plain lines."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from typing import Any
 
 import click
 
-OnStep = Callable[[str], None]
+from plume.progress import STAGES, on_terminal, stage_of
 
-STAGES = {
-    "rows": "Reading and grouping by user",
-    "keyed": "Choosing keys",
-    "safe": "Keeping the chosen keys",
-    "release": "Adding up, and adding noise",
-}
-"""What people read when a step of the plan begins; other steps say nothing."""
+__all__ = ["STAGES", "on_terminal", "showing"]
 
 
-@contextmanager
-def show_stages(*, quiet: bool) -> Iterator[OnStep]:
-    """Give what a run tells its steps, and take the display away at the end."""
+def showing(*, quiet: bool) -> dict[str, Any]:
+    """Give the settings of `plume.run` by which it shows where it is. Lines may be kept, so they hold no time and no bytes."""
     if quiet:
-        yield lambda _: None
-    elif on_terminal():
-        from rich.console import Console  # noqa: PLC0415 - only terminals need it
-
-        with Console(stderr=True).status("Starting") as status:
-            yield _of_stages(status.update)
-    else:
-        yield _of_stages(lambda stage: click.echo(stage, err=True))
+        return {}
+    return {"progress": True} if on_terminal() else {"on_step": _say_stage}
 
 
-def on_terminal() -> bool:
-    """Return whether standard error can show something that moves."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _of_stages(show: Callable[[str], None]) -> OnStep:
-    return lambda step: show(STAGES[step]) if step in STAGES else None
+def _say_stage(step: str) -> None:
+    stage = stage_of(step)
+    if stage is not None:
+        click.echo(stage, err=True)

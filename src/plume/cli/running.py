@@ -1,7 +1,8 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from plume.cli.asking import declare, find_dataset, make_engine, make_query
@@ -13,12 +14,14 @@ from plume.cli.output import (
     write_record,
     write_rows,
 )
-from plume.cli.progress import OnStep, show_stages
+from plume.cli.progress import showing
 from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
-from plume.cli.targets import REPORT_ENDINGS, check_targets
+from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import PlumeWarning, UsageError
+from plume.output.engine_errors import engine_errors_to
+from plume.output.files import marked
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
 from plume.statement.answering import answer, ask
@@ -31,17 +34,20 @@ def run_query(options: Mapping[str, Any]) -> None:
     query, engine, dataset = make_query(options), make_engine(options), find_dataset(options)
     _check_targets(options, options["files"])
     _check_shape(options, query.released_columns)
-    with files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files:
+    with (
+        _engine_errors(options, options["files"]),
+        files_behind(options["files"], options["stdin_format"], options["temp_directory"]) as files,
+    ):
         _answer(
             options,
-            lambda on_step: run(
+            lambda **shown: run(
                 query,
                 list(files),
                 engine=engine,
                 pipeline=options["pipeline"],
                 ledger=dataset,
                 release_id=options["release_id"],
-                on_step=on_step,
+                **shown,
             ),
         )
 
@@ -50,25 +56,42 @@ def run_statement(options: Mapping[str, Any]) -> None:
     """The same for a statement."""
     text, engine, dataset = read_text(options["statement"]), make_engine(options), find_dataset(options)
     given = [(which, name, file) for which in _TABLES for name, file in options[which].items()]
-    with files_behind(tuple(file for *_, file in given), options["stdin_format"], options["temp_directory"]) as files:
+    named = tuple(file for *_, file in given)
+    with (
+        _engine_errors(options, named),
+        files_behind(named, options["stdin_format"], options["temp_directory"]) as files,
+    ):
         tables: dict[str, dict[str, Any]] = {which: {} for which in _TABLES}
         for (which, name, _), file in zip(given, files, strict=True):
             tables[which][name] = file
         declared = declare(tables["tables"], options["units"])
         stated = ask(text, engine=engine, tables=declared, public_tables=tables["public_tables"])
-        _check_targets(options, [*stated.files, *(file for *_, file in given)])
+        _check_targets(options, [*stated.files, *named])
         _check_shape(options, stated.statement.ordering.columns)
         charged = {"ledger": dataset, "release_id": options["release_id"]}
         _answer(
             options,
-            lambda on_step: answer(stated, engine=engine, pipeline=options["pipeline"], on_step=on_step, **charged),
+            lambda **shown: answer(stated, engine=engine, pipeline=options["pipeline"], **charged, **shown),
         )
 
 
-def _answer(options: Mapping[str, Any], release_of: Callable[[OnStep], Release]) -> None:
-    with show_stages(quiet=options["quiet"]) as on_step, warnings.catch_warnings():
+@contextmanager
+def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator[None]:
+    """Write what is withheld in a block to the operator's file, if one is asked for. That it may come is said, not if it came."""
+    if options["engine_errors_to"] is None:
+        yield
+        return
+    target = marked(options["engine_errors_to"])
+    check_targets([(target, ERRORS_ENDINGS)], options, files)
+    with engine_errors_to(target, overwrite=options["force"]):
+        remarks(quiet=options["quiet"])(f"NOT PRIVATE: what the engine says of failures goes to {target}")
+        yield
+
+
+def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> None:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", PlumeWarning)  # they are said with the rest, below
-        release = release_of(on_step)
+        release = release_of(**showing(quiet=options["quiet"]))
     say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from plume.cli.progress import on_terminal
 from plume.cli.targets import check_target
 from plume.cli.terminal import remarks
 from plume.errors import OutputError
+from plume.progress import on_terminal
 from plume.redaction import redacting
 from plume.synthetic.dataset import write_paper_data
 

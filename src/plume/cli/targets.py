@@ -20,6 +20,7 @@ from plume.ledger.ledger import Ledger
 from plume.report.chart import refuse_without_charts
 
 REPORT_ENDINGS = (".html",)
+ERRORS_ENDINGS = (".txt", ".log")
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 _Identity = tuple[object, ...]

@@ -8,7 +8,8 @@ from plume.cli.measure_text import parse_measure
 from plume.cli.output import print_result
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import remarks
-from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, marked, tune
+from plume.output.files import marked
+from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, tune
 
 _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
 

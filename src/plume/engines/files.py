@@ -50,9 +50,11 @@ def find_files(given: Any) -> Files:
     formats = {_format(path) for path, _ in found}
     if len(formats) > 1:
         raise InputError(f"the files are of several formats ({', '.join(sorted(formats))}); give files of one.")
-    partitions = frozenset(name for path, folder in found for name in columns_in_folders(path, below=folder))
+    [form] = formats
+    below = found if form == "Parquet" else []
+    partitions = frozenset(name for path, folder in below for name in columns_in_folders(path, below=folder))
     names = printable(found[0][0].name) if len(found) == 1 else f"one of {len(found)} files"
-    return Files(tuple(path.absolute() for path, _ in found), formats.pop(), names, partitions)
+    return Files(tuple(path.absolute() for path, _ in found), form, names, partitions)
 
 
 def columns_in_folders(path: Path, *, below: Path) -> Iterable[str]:
@@ -72,7 +74,7 @@ def _expand(given: Any) -> list[tuple[Path, Path]]:
     found = found or [pair for name in sorted(glob.glob(text, recursive=True)) for pair in _existing(Path(name))]  # noqa: PTH207 - patterns may be absolute
     if not found:
         raise InputError(
-            f"no file {text!r}; give the path of a Parquet, CSV or JSON file, a pattern, or a folder of Parquet files."
+            f"no file {text!r}; give the path of a Parquet, CSV or JSON file, a pattern, or a folder of such files."
         )
     return found
 
@@ -80,7 +82,7 @@ def _expand(given: Any) -> list[tuple[Path, Path]]:
 def _existing(path: Path) -> list[tuple[Path, Path]]:
     with suppress(OSError):  # a name that is too long, or in a folder that is closed to us, is not there
         if path.is_dir():
-            return [(found, path) for found in sorted(path.rglob("*")) if _is_finished_parquet(found, path)]
+            return [(found, path) for found in _in_folder(path)]
         refuse_special_file(path)
         return [(path, path.parent)] if path.exists() else []
     return []
@@ -94,10 +96,16 @@ def refuse_special_file(path: Path) -> None:
         )
 
 
-def _is_finished_parquet(path: Path, folder: Path) -> bool:
-    """Return whether a path is a Parquet file, and not one that its writer hides until it is done."""
+def _in_folder(folder: Path) -> list[Path]:
+    """List the files of a folder and those below it: Parquet files if there are any, else all whose endings are known."""
+    found = [path for path in sorted(folder.rglob("*")) if _form(path) is not None and _is_finished(path, folder)]
+    return [path for path in found if is_parquet(path)] or found
+
+
+def _is_finished(path: Path, folder: Path) -> bool:
+    """Return whether a path is a file, and not one that its writer hides until it is done."""
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return is_parquet(path) and path.is_file() and not hidden
+    return path.is_file() and not hidden
 
 
 def is_parquet(path: Path) -> bool:
@@ -106,15 +114,21 @@ def is_parquet(path: Path) -> bool:
 
 
 def _format(path: Path) -> str:
-    ending = _ending(path)
-    for compression in _COMPRESSIONS:
-        ending = ending.removesuffix(compression)
-    form = _FORMATS.get(ending)
-    if form is None or (form == "Parquet" and ending != _ending(path)):
+    form = _form(path)
+    if form is None:
         raise InputError(
             f"{path.name!r} has no ending Plume knows; use one of {', '.join(_FORMATS)}, CSV and JSON also as .gz or .zst."
         )
     return form
+
+
+def _form(path: Path) -> str | None:
+    """Say of which format a file is, by its ending."""
+    ending = _ending(path)
+    for compression in _COMPRESSIONS:
+        ending = ending.removesuffix(compression)
+    form = _FORMATS.get(ending)
+    return None if form == "Parquet" and ending != _ending(path) else form
 
 
 def _ending(path: Path) -> str:

@@ -4,21 +4,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
+from plume.engines.python_values import TYPES, is_of_pandas, read_values
 from plume.errors import InputError
 from plume.plan.types import Kind
 from plume.redaction import redacting
-
-_TYPES = {
-    Kind.TEXT: pa.string(),
-    Kind.FLOAT: pa.float64(),
-    Kind.INTEGER: pa.float64(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us"),
-}
 
 
 def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBatchReader:
@@ -33,10 +26,10 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
             "or a DuckDB relation."
         )
     refusal = InputError(
-        f"this {kind} cannot be read as a table; does a column mix types, or have two columns one name?"
+        f"this {kind} cannot be read as a table; is a column of a type that Arrow does not have, or have two columns one name?"
     )
     with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
-        rows = _typed(_arrow(content, list(kinds)), kinds)
+        rows = _typed(_arrow(content, kinds), kinds)
     refuse_unreadable(rows.schema, kinds)
     with redacting(Exception, to=refusal):
         return sound(rows, in_microseconds)
@@ -52,26 +45,55 @@ def _is_lazy(content: Any) -> bool:
     return hasattr(content, "collect") and hasattr(content, "collect_schema")
 
 
-def _arrow(content: Any, wanted: list[str]) -> pa.Table | pa.RecordBatchReader:
+def _arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBatchReader:
+    wanted = list(kinds)
+    if any(map(is_of_pandas, type(content).__mro__)):
+        return _pandas(content, kinds)
     if _is_lazy(content):
         complete = set(wanted) <= set(content.collect_schema().names())
-        content = (content.select(wanted) if complete else content).collect()
-    if hasattr(content, "dtypes"):  # pandas and Polars
-        content = content[wanted] if set(wanted) <= set(content.columns) else content
+        content = (content.select(wanted) if complete else content.head(0)).collect()
+    if hasattr(content, "dtypes"):  # Polars
+        content = content[wanted] if set(wanted) <= set(content.columns) else content.head(0)
         _refuse_objects(content)
-    rows = content if isinstance(content, pa.RecordBatchReader) else _table(content)
+    rows = content if isinstance(content, pa.RecordBatchReader) else pa.table(content)
     return _only(rows, wanted) if set(wanted) <= set(rows.schema.names) else rows
 
 
-def _table(content: Any) -> pa.Table:
+def _pandas(frame: Any, kinds: Mapping[str, Kind]) -> pa.Table:
+    """Read the wanted columns of a pandas DataFrame, among them levels of its index that have a name; of any others the names alone."""
+    labels = [str(label) for label in frame.columns]
+    levels = [None if name is None else str(name) for name in frame.index.names]
+    names = [*labels, *filter(None, levels)]
+    if not set(kinds) <= set(names):
+        return pa.table({name: pa.nulls(0) for name in names})
+    if any(names.count(name) > 1 for name in kinds):
+        raise TypeError
+    columns = {name: frame.iloc[:, labels.index(name)] for name in kinds if name in labels}
+    columns |= {name: frame.index.get_level_values(levels.index(name)).to_series() for name in kinds.keys() - columns}
+    return pa.table({name: _pandas_column(columns[name], kind) for name, kind in kinds.items()})
+
+
+def _pandas_column(column: Any, kind: Kind) -> pa.Array | pa.ChunkedArray:
+    """Read a column by what its type says, whatever its values are."""
+    categories = column.cat.categories if hasattr(column, "cat") else column
+    if categories.dtype == object:
+        values = read_values(categories, kind)
+        return values if categories is column else values.take(_places(column))
+    if not is_of_pandas(type(column.dtype)) and not isinstance(column.dtype, np.dtype):
+        raise TypeError  # a type of somebody else's, which may look at values
     with suppress(UnicodeEncodeError):
-        return pa.table(content)
-    # Only texts of Python hold half of a surrogate pair, which no other text does, and of frames only those of pandas hold these.
-    return pa.table(content.apply(_without_surrogates))
+        return pa.array(column, from_pandas=True)
+    return pa.array(_without_surrogates(column), from_pandas=True)
+
+
+def _places(column: Any) -> pa.Array:
+    """Say where among its categories the values of a column are."""
+    codes = column.cat.codes.to_numpy()
+    return pa.array(codes, mask=codes < 0)
 
 
 def _without_surrogates(column: Any) -> Any:
-    """Make text that UTF-8 does not have NULL, and leave the type of a column of pandas as it is."""
+    """Make halves of surrogate pairs, which UTF-8 does not have, NULL, and leave the type of a column of pandas as it is."""
     if hasattr(column, "cat"):
         known = column.cat.categories
         return column.cat.set_categories(known[[not _is_spoilt(category) for category in known]])
@@ -83,8 +105,8 @@ def _is_spoilt(value: Any) -> bool:
 
 
 def _refuse_objects(frame: Any) -> None:
-    """Refuse columns of Python objects in Polars, which gives Arrow their addresses in memory."""
-    if any(str(kind) == "Object" for kind in frame.dtypes):
+    """Refuse columns of Python objects, of which Polars gives Arrow the addresses in memory; other libraries look at all values."""
+    if any(str(kind).lower() == "object" for kind in frame.dtypes):
         raise TypeError
 
 
@@ -107,4 +129,4 @@ def _typed(rows: pa.Table | pa.RecordBatchReader, kinds: Mapping[str, Kind]) -> 
 
 
 def _typed_field(field: pa.Field, kinds: Mapping[str, Kind]) -> pa.Field:
-    return field.with_type(_TYPES[kinds.get(field.name, Kind.TEXT)]) if pa.types.is_null(field.type) else field
+    return field.with_type(TYPES[kinds.get(field.name, Kind.TEXT)]) if pa.types.is_null(field.type) else field

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from plume.engines.files import Files
 from plume.errors import InputError
+from plume.redaction import placed
 
 LONGEST_RECORD = 2**24
 """A record of more bytes than this drops out, from CSV files as from JSON files."""
@@ -34,11 +35,12 @@ def with_records_in_lines(files: Files, folder: Path) -> Files:
     """Write JSON files anew, into a folder of ours, in which some record has no line of its own, one too long, or one without an end."""
     if files.format not in _JSON:
         return files
-    paths = tuple(
-        path if files.format == "JSON lines" and _is_in_lines(path) else _rewritten(path, files, folder)
-        for path in files.paths
-    )
-    return replace(files, paths=paths, format="JSON lines")
+    return replace(files, paths=tuple(_lined(path, files, folder) for path in files.paths), format="JSON lines")
+
+
+def _lined(path: Path, files: Files, folder: Path) -> Path:
+    with placed(str(path.resolve())):
+        return path if files.format == "JSON lines" and _is_in_lines(path) else _rewritten(path, files, folder)
 
 
 def _is_in_lines(path: Path) -> bool:

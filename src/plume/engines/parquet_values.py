@@ -18,6 +18,7 @@ from plume.engines.files import Files
 from plume.errors import ColumnTypeError
 from plume.plan.dialect import constant, identifier
 from plume.plan.printing.duckdb import DUCKDB
+from plume.redaction import placed
 
 # Types whose values DuckDB takes from a file bit by bit, whatever they are.
 _COPIED = frozenset(
@@ -88,8 +89,9 @@ def read_by_arrow(session: Reading, name: str, files: Files, types: Mapping[str,
     """Make columns of Parquet files readable under a name, in the types that DuckDB has for them, by way of Arrow."""
     for number, path in enumerate(files.paths):
         stream, kept = f"{name}_stream_{number}", _kept(name, number)
-        session.read(stream, sound(_rows(path, types), in_microseconds))
-        session.keep(kept, f"SELECT {_typed(path, types)} FROM {identifier(stream, DUCKDB)}")
+        with placed(str(path.resolve())):
+            session.read(stream, sound(_rows(path, types), in_microseconds))
+            session.keep(kept, f"SELECT {_typed(path, types)} FROM {identifier(stream, DUCKDB)}")
     members = (f"SELECT * FROM {identifier(_kept(name, number), DUCKDB)}" for number in range(len(files.paths)))
     session.define(name, "\nUNION ALL\n".join(members))
 

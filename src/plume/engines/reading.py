@@ -18,7 +18,7 @@ from plume.errors import ColumnNotFound, InputError
 from plume.plan.dialect import constant, identifier
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Kind
-from plume.redaction import redacting
+from plume.redaction import placed, redacting, tell_operator
 
 _TYPES = {
     Kind.TEXT: "VARCHAR",
@@ -60,16 +60,18 @@ def refuse_ambiguous(names: Iterable[str], wanted: Iterable[str]) -> None:
 
 def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
     """Read Parquet files, which say their types; all must say the same, or rows of some would be cast, which can fail."""
-    schema = f"parquet_schema([{_listed(files)}])"
+    schema = f"parquet_schema([{_listed(files.paths)}])"
     # Names in other cases as well, since DuckDB would take one of them for the wanted one.
     wanted = ", ".join(f"lower({constant(name, DUCKDB)})" for name in kinds)
     types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (lower(name) IN ({wanted}))"
     if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
+        for path, found in ask(f"SELECT file_name, {types} FROM {schema} GROUP BY file_name ORDER BY file_name"):
+            tell_operator(f"{path}: the columns this query reads are {found}")
         raise InputError(f"the {len(files.paths)} files differ in the columns this query reads, or in their types.")
     partitioned = constant(bool(files.partitions), DUCKDB)
     # Writers leave NaN out of the statistics of a file, by which DuckDB would decide for all rows of a group what a condition says of them.
     options = f"can_have_nan=true, hive_partitioning={partitioned}, hive_types_autocast=false"
-    table = f"read_parquet([{_listed(files)}], {options})"
+    table = f"read_parquet([{_listed(files.paths)}], {options})"
     named = {name for (name,) in ask(f"SELECT DISTINCT name FROM {schema}")}
     in_folders = _columns_in_paths(files) if files.partitions else set[str]()
     if twice := sorted(in_folders & named):
@@ -91,18 +93,25 @@ def _columns_in_paths(files: Files) -> set[str]:
 
 
 def _selecting_csv(files: Files, kinds: Kinds) -> str:
-    """Read CSV files by what their first line says; rows with too few fields or a broken quote are dropped.
+    """Read CSV files by what the first line of each says; rows with too few fields or a broken quote are dropped.
 
     Not in parallel: DuckDB then cuts a file into pieces and guesses where a record begins, and a text with line ends in one user's record
     can become records of many others.
     """
-    headers = {_header(path, files, kinds) for path in files.paths}
-    if len(headers) > 1:
-        raise InputError(f"the {len(files.paths)} files differ in their first lines, which must name the same columns.")
-    delimiter, *names = headers.pop()
-    _refuse_wrong_header(names, files, kinds)
+    alike: dict[tuple[str, ...], list[Path]] = {}
+    for path in files.paths:
+        with placed(str(path.resolve())):
+            header = _header(path, files, kinds)
+            _refuse_wrong_header(header[1:], files, kinds)
+        alike.setdefault(header, []).append(path)
+    return "\nUNION ALL\n".join(_selecting_csv_of(header, paths, kinds) for header, paths in alike.items())
+
+
+def _selecting_csv_of(header: tuple[str, ...], paths: Sequence[Path], kinds: Kinds) -> str:
+    """Read CSV files whose first lines are the same."""
+    delimiter, *names = header
     return (
-        f"SELECT {_casting(kinds)}\nFROM read_csv([{_listed(files)}], columns={_texts(_told_apart(names))}, header=true, "
+        f"SELECT {_casting(kinds)}\nFROM read_csv([{_listed(paths)}], columns={_texts(_told_apart(names))}, header=true, "
         f"delim={constant(delimiter, DUCKDB)}, quote='\"', escape='\"', auto_detect=false, strict_mode=false, ignore_errors=true, "
         f"parallel=false, max_line_size={LONGEST_RECORD}, hive_partitioning=false)"
     )
@@ -111,6 +120,9 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
 def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> None:
     """Refuse a first line without the columns of the query. It may be a row, so nothing of it is said but what the query says."""
     if missing := [name for name in kinds if name not in names]:
+        tell_operator(
+            f"the first line does not name {', '.join(map(repr, missing))}; it names {', '.join(map(repr, names))}"
+        )
         raise ColumnNotFound(
             f"no column {missing[0]!r} in {files.names}; its first line must name the columns, in UTF-8, with these very letters."
         )
@@ -152,13 +164,13 @@ def _selecting_json(files: Files, kinds: Kinds) -> str:
     No column is looked for: whether there is one would depend on the records.
     """
     return (
-        f"SELECT {_casting(kinds)}\nFROM read_json([{_listed(files)}], columns={_texts(kinds)}, format='newline_delimited', "
+        f"SELECT {_casting(kinds)}\nFROM read_json([{_listed(files.paths)}], columns={_texts(kinds)}, format='newline_delimited', "
         "ignore_errors=true, hive_partitioning=false)"
     )
 
 
-def _listed(files: Files) -> str:
-    return ", ".join(constant(str(path), DUCKDB) for path in files.paths)
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(constant(str(path), DUCKDB) for path in paths)
 
 
 def _texts(columns: Iterable[str]) -> str:

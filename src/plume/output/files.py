@@ -4,7 +4,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,6 +17,12 @@ _OPEN_TO_ALL = 0o666
 _OWNER_ONLY_FOLDER = 0o700
 OWNER_ONLY = 0o600
 """A mode for files that no other user of the machine may read."""
+_MARK = "NOT-PRIVATE"
+
+
+def marked(path: Path) -> Path:
+    """Put the words NOT-PRIVATE into the name of a file."""
+    return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, overwrite: bool) -> None:
@@ -92,6 +98,29 @@ def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN
         write(file)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextmanager
+def owned_file(path: Path, first: str, *, overwrite: bool) -> Iterator[Callable[[str], None]]:
+    """Make a file that only its owner can read, with a first line, and give what adds to it; one that is there is replaced if asked to.
+
+    What finds no room later on is lost: whether anything is added may tell of data, so no run fails on it.
+    """
+    with Redaction((OSError, ValueError), lambda error: _failure(path, error)):
+        if overwrite:
+            path.unlink(missing_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
+    try:
+        with Redaction((OSError,), lambda error: _failure(path, error)):
+            os.write(descriptor, first.encode())
+
+        def add(text: str) -> None:
+            with suppress(OSError):
+                os.write(descriptor, text.encode(errors="backslashreplace"))
+
+        yield add
+    finally:
+        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,7 +12,7 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
 from plume.engines.frames import is_spark_frame
-from plume.errors import SettingError
+from plume.errors import SettingError, without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
 from plume.plan.dialect import Dialect
@@ -60,6 +60,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     dataset: str | None = None,
     release_id: str | None = None,
     on_step: OnStep | None = None,
+    progress: bool = False,
 ) -> Release:
     """Answer a statement in BigQuery's differential-privacy syntax, around the engine's own dialect.
 
@@ -72,7 +73,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
     engine = engine or _engine_for(tables, public_tables)
     stated = ask(text, engine=engine, tables=tables, public_tables=public_tables)
     charged = {"ledger": ledger, "dataset": dataset, "release_id": release_id}
-    return answer(stated, engine=engine, pipeline=pipeline, on_step=on_step, **charged)
+    return answer(stated, engine=engine, pipeline=pipeline, on_step=on_step, progress=progress, **charged)
 
 
 def answer(stated: StatementQuery, **settings: Any) -> Release:
@@ -81,7 +82,7 @@ def answer(stated: StatementQuery, **settings: Any) -> Release:
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))
     rows = sorted_release.rows.select(list(ordering.columns))
-    return replace(sorted_release, rows=rows, statement=stated.statement.text.text)
+    return replace(sorted_release, rows=rows, statement=without_secrets(stated.statement.text.text))
 
 
 def explain_sql(

@@ -24,7 +24,7 @@ from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.output.csv_rows import write_csv
-from plume.output.files import write_text
+from plume.output.files import marked, write_text
 from plume.output.text_table import show
 from plume.privacy.budget import Budget
 from plume.query import Query
@@ -39,7 +39,7 @@ WARNING = (
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
-_MARK, _WORDS = "NOT-PRIVATE", "NOT PRIVATE"
+_WORDS = "NOT PRIVATE"
 _ALL_ROWS = 10**6
 
 
@@ -116,11 +116,6 @@ class NotPrivateTuning:
 
     def __repr__(self) -> str:
         return str(self)
-
-
-def marked(path: Path) -> Path:
-    """Put the words NOT-PRIVATE into the name of a file."""
-    return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
 
 def tune(  # noqa: PLR0913 - all of them are the caller's

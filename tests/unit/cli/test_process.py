@@ -146,7 +146,7 @@ def test_a_terminal_sees_stages_come_and_go(searches: Path, asked: list[str]) ->
     os.close(theirs)
     seen = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert list(STAGES.values())[-1] in seen
+    assert f"Stage 4 of 4: {list(STAGES.values())[-1]}" in seen
     assert "differential privacy for every user_id" in seen
     assert run.stdout.startswith(b'"recipe","count"\n')
 

@@ -66,7 +66,7 @@ def test_a_run_on_spark_says_what_a_run_on_duckdb_says(tmp_path: Path) -> None:
     pq.write_table(pa.table({"u": range(50), "k": ["x", "y"] * 25}), tmp_path / "rows.parquet")
     done = on_spark("run", tmp_path / "rows.parquet")
     assert (done.returncode, done.stdout) == (0, '"k","users"\n"x",25\n"y",25\n')
-    assert "Choosing keys\n" in done.stderr
+    assert "Selecting keys\n" in done.stderr
     assert "differential privacy for every u" in done.stderr
 
 
