@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plume.declaration import private, public
     from plume.engines.duckdb import DuckDB
     from plume.engines.spark import Spark
-    from plume.errors import PlumeError
+    from plume.errors import PlumeError, PlumeWarning
     from plume.explanation import Explanation
     from plume.ledger.ledger import Ledger
     from plume.mechanisms.count import count
@@ -46,6 +46,7 @@ __all__ = [
     "Need",
     "NotPrivateTuning",
     "PlumeError",
+    "PlumeWarning",
     "Query",
     "Release",
     "Spark",
@@ -85,6 +86,7 @@ _HOMES = {
     "Need": "plume.tuning.need",
     "NotPrivateTuning": "plume.tuning.tuning",
     "PlumeError": "plume.errors",
+    "PlumeWarning": "plume.errors",
     "Query": "plume.query",
     "Release": "plume.release",
     "Spark": "plume.engines.spark",

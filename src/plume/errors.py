@@ -50,6 +50,10 @@ class PlumeError(Exception):
         return printable(super().__str__())
 
 
+class PlumeWarning(UserWarning):
+    """What a query should make its reader careful about; `warnings.filterwarnings` silences it, or makes it an error."""
+
+
 class UsageError(PlumeError):
     """What was asked cannot be done as asked."""
 

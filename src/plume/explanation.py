@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import date
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
+from plume.cautions import Caution, budget_cautions, noise_cautions
 from plume.choosing.keys_per_user import CANDIDATES
 from plume.choosing.open_numbers import example_numbers
 from plume.choosing.open_query import OpenQuery, decide_all
@@ -104,13 +105,19 @@ class Explanation:
         """How keys are selected, round by round; no round if they are public."""
         return tuple(strategy.facts() for strategy in self.calibrated.rounds)
 
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to be careful about, each with a next step; noise is judged once nothing is left to be chosen."""
+        noise = () if self.is_open else noise_cautions(self.calibrated)
+        return (*budget_cautions(self.query), *noise)
+
     def sql(self, dialect: str = "duckdb") -> str:
         """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""
         return print_steps(self.plan, printer_of(dialect))
 
     def record(self) -> dict[str, Any]:
         """Give the same facts as plain values, to be kept as JSON."""
-        return self.facts() | {"recomputed": _plain(self.recomputed)}
+        return self.facts() | {"recomputed": _plain(self.recomputed)} | recorded_cautions(self)
 
     def facts(self) -> dict[str, Any]:
         """Give what is known without dp-accounting as plain values."""
@@ -159,7 +166,7 @@ class Explanation:
             "bound": list(_bounds(self)),
             "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {deviation(self, n)}" for n in self.noise],
-        }
+        } | ({"cautions": [f"{one.found}. {one.next_step}." for one in self.cautions]} if self.cautions else {})
 
     def __repr__(self) -> str:
         return str(self)
@@ -168,6 +175,12 @@ class Explanation:
 def decide(explanation: Explanation, chosen: Mapping[str, float]) -> Explanation:
     """Explain the same query with what was chosen within the budget."""
     return Explanation(decide_all(explanation.planned, chosen)) if chosen else explanation
+
+
+def recorded_cautions(explanation: Explanation) -> dict[str, Any]:
+    """Give cautions as plain values, where there are any; they are apart from `facts`, which old ledgers hash."""
+    cautions = [asdict(one) for one in explanation.cautions]
+    return {"cautions": cautions} if cautions else {}
 
 
 def _still_open(explanation: Explanation) -> tuple[str, ...]:

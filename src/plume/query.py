@@ -29,6 +29,8 @@ LIMIT = "max_keys_per_user"
 
 # Far above any useful limit, far below where noise stops being drawable.
 LARGEST_BOUND = 1_000_000
+# More people than there are.
+_LARGEST_SIZE = 10**12
 
 # Beyond these the smallest share of a budget is nothing to a floating-point number.
 _LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
@@ -79,6 +81,9 @@ class Query:
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
+    population: int | None = None
+    """How many people the users are drawn from, as the analyst knows it and not from the data; a delta above one over it is cautioned
+    against. It changes nothing else."""
 
     if TYPE_CHECKING:
         # What may be written is wider than what is kept: one name for several, a list for a tuple, a mapping for pairs.
@@ -97,6 +102,7 @@ class Query:
             noise: str = AUTO,
             composition: str = TIGHT,
             shares: Mapping[str, float | Fraction] | Sequence[tuple[str, float | Fraction]] = (),
+            population: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -240,6 +246,8 @@ def _refuse_bad_settings(query: Query) -> None:
         match setting.kind:
             case Kind.WHOLE:
                 _refuse_bad_bound(setting.name, value)
+            case Kind.SIZE if value is not None:
+                _refuse_bad_size(setting.name, value)
             case Kind.LIMIT if value != AUTO:
                 _refuse_bad_bound(setting.name, value, or_auto=f", or {AUTO!r}")
             case Kind.WORD if value not in setting.choices:
@@ -249,6 +257,11 @@ def _refuse_bad_settings(query: Query) -> None:
 def _refuse_bad_bound(name: str, bound: Any, *, or_auto: str = "") -> None:
     if isinstance(bound, bool) or not isinstance(bound, int) or not 1 <= bound <= LARGEST_BOUND:
         raise BoundError(f"{name} is {shown(bound)}; it must be a whole number from 1 to {LARGEST_BOUND}{or_auto}.")
+
+
+def _refuse_bad_size(name: str, size: Any) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= _LARGEST_SIZE:
+        raise BoundError(f"{name} is {shown(size)}; it must be a whole number from 1 to {_LARGEST_SIZE}.")
 
 
 def _refuse_bad_noise(query: Query) -> None:

@@ -13,8 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 
 from plume.calibration.calibrated_query import CalibratedPart
+from plume.cautions import Caution
+from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
-from plume.explanation import Explanation, MeasureNoise, guarantee
+from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows
 from plume.mechanisms.margins import LEVEL, is_reliable
 from plume.output.csv_rows import write_csv
@@ -79,12 +81,17 @@ class Release:
         """What was chosen within the budget, such as max_keys_per_user; nothing, if the query left nothing open."""
         return self.explanation.chosen
 
+    @property
+    def cautions(self) -> tuple[Caution, ...]:
+        """What to be careful about, each with a next step; none of it comes from the rows."""
+        return self.explanation.cautions
+
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
         stated = {"statement": self.statement} if self.statement is not None else {}
         made = {"plume": __version__, "private": self.private, "rows": len(self)}
-        return made | charged | stated | self.explanation.facts()
+        return made | charged | stated | self.explanation.facts() | recorded_cautions(self.explanation)
 
     def intervals(self, level: float = LEVEL) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.
@@ -299,9 +306,11 @@ def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) 
 
 
 def summarize(release: Release) -> list[str]:
-    """Say in a few lines what is guaranteed, what was chosen, and how wide noise is."""
+    """Say in a few lines what is guaranteed, what was chosen, how wide noise is, what to be careful about, and why there may be no key."""
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
-    return [release.guarantee, *chosen, f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")]
+    noise = f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")
+    empty = [] if len(release) else describe_empty(release.explanation)
+    return [release.guarantee, *chosen, noise, *map(str, release.cautions), *empty]
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:

@@ -59,10 +59,13 @@ def _halve(
     return high
 
 
-def crossing(excess: Callable[[float], float], start: float, tolerance: float) -> float:
-    """Find the smallest number at which a falling function is at most 0, or one that is larger by less than the tolerance."""
+def crossing(excess: Callable[[float], float], start: float, tolerance: float, *, first_step: float = 0.0) -> float:
+    """Find the smallest number at which a falling function is at most 0, or one that is larger by less than the tolerance.
+
+    It is looked for near `start` first, in steps that grow; `first_step` says how far off it may well be.
+    """
     low = high = (start, excess(start))
-    step = 4 * tolerance
+    step = max(first_step, 4 * tolerance)
     while low[1] <= 0:
         high, place = low, low[0] - step
         low, step = (place, excess(place)), 3 * step

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery
+from plume.cautions import warn
 from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
 from plume.condition import pointing_to_quotes
@@ -78,6 +79,8 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
     the same `release_id` is charged once and gives the same rows for ever.
 
+    What the query should make its reader careful about is given to `warnings` as a `plume.PlumeWarning`, before anything is charged.
+
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
     """
@@ -87,29 +90,27 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     _refuse_wrong_arguments(query, engine)
     shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
     with shown as show:
-        settings: dict[str, Any] = {
-            "engine": engine,
-            "pipeline": pipeline,
-            "on_step": _both(show, on_step or _say_nothing),
-        }
+        settings: dict[str, Any] = {"engine": engine, "on_step": _both(show, on_step or _say_nothing)}
+        explanation = explain(query, pipeline=pipeline)
         if charged is None:
-            return run_with(SystemEntropy(), query, data, **settings)
-        return _run_charged(charged, release_id, query, data, **settings)
+            warn(explanation.cautions)
+            return _run_planned(SystemEntropy(), explanation.planned, data, **settings)
+        return _run_charged(charged, release_id, explanation, data, **settings)
 
 
 def _run_charged(
-    charged: Dataset, release_id: str | None, query: Query, data: Any, *, pipeline: str, **settings: Any
+    charged: Dataset, release_id: str | None, explanation: Explanation, data: Any, **settings: Any
 ) -> Release:
     """Answer a query that is charged to a dataset, once."""
-    explanation = explain(query, pipeline=pipeline)
     named = release_id if release_id is not None else salt(SystemEntropy())
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
         if claim.state == Kind.RELEASED:
             return replace(released(claim, explanation), released_before=claim.released_at)
+        warn(explanation.cautions)  # where warnings are errors, nothing is charged yet
         draw = ChargedDraw(SystemEntropy(), claim)
-        charge = partial(draw.charge, price_for(explanation))
-        release = run_with(draw, query, data, pipeline=pipeline, charge=charge, **settings)
+        charge = partial(charged.charged, partial(draw.charge, price_for(explanation)), explanation)
+        release = _run_planned(draw, explanation.planned, data, charge=charge, **settings)
         return publish(claim, release, draw)
 
 
@@ -174,7 +175,19 @@ def run_with(  # noqa: PLR0913 - `run` has them, too
     `charge` is called once: after data is opened, which may copy it, and before the first step.
     """
     _refuse_wrong_arguments(query, engine)
-    planned = make_plan(query, pipeline)
+    return _run_planned(entropy, make_plan(query, pipeline), data, engine=engine, on_step=on_step, charge=charge)
+
+
+def _run_planned(
+    entropy: Entropy,
+    planned: PlannedQuery,
+    data: Any,
+    *,
+    engine: Engine,
+    on_step: OnStep,
+    charge: Callable[[], None] = _charge_nobody,
+) -> Release:
+    query = planned.query
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))

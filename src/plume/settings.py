@@ -33,6 +33,7 @@ class Kind(Enum):
     CONDITION = "a condition"
     KEYS = "a table of keys"
     WHOLE = "a whole number"
+    SIZE = "a positive whole number"
     LIMIT = f'a whole number or "{AUTO}"'
     NUMBER = "a number"
     WORD = "one of the choices"
@@ -161,6 +162,12 @@ SETTINGS = (
         default=(),
         option="share",
         metavar="PART WEIGHT",
+    ),
+    Setting(
+        "population",
+        Kind.SIZE,
+        "How many people the users are drawn from, as you know it, not from the data: delta should be below one over it.",
+        metavar="NUMBER",
     ),
 )
 REQUIRED = tuple(setting.name for setting in SETTINGS if setting.required)

@@ -29,6 +29,7 @@ IN_FILES: dict[Kind, str] = {
     Kind.CONDITION: '"v > 1"',
     Kind.KEYS: '"keys.csv"',
     Kind.WHOLE: "7",
+    Kind.SIZE: "1000",
     Kind.LIMIT: '"auto"',
     Kind.NUMBER: "0.5",
     Kind.WORD: '"gaussian"',

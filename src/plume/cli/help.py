@@ -19,7 +19,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "What to try": ("--limit", "--at-epsilon", "--at-selection", "--at-measure", "--users-per-key", "--keys-of-user"),
     "What names in a statement mean": ("--table", "--public-table", "--unit"),
     "More about what to ask": (
-        *("--query", "--public-keys", "--min-users", "--selection", "--noise", "--composition", "--share"),
+        *(
+            "--query",
+            "--public-keys",
+            "--min-users",
+            "--selection",
+            "--noise",
+            "--composition",
+            "--share",
+            "--population",
+        ),
         "--pipeline",
     ),
     "Where results go": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),

@@ -82,6 +82,7 @@ _READ_AS: dict[Kind, dict[str, Any]] = {
     Kind.CONDITION: {},
     Kind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
     Kind.WHOLE: {"type": int, "show_default": True},
+    Kind.SIZE: {"type": int},
     Kind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
     Kind.NUMBER: {"type": float},
     Kind.WORD: {"show_default": True},

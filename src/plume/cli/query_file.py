@@ -41,6 +41,7 @@ _FITS: dict[Kind, Callable[[Any], bool]] = {
     Kind.CONDITION: _is_text,
     Kind.KEYS: _is_text,
     Kind.WHOLE: _is_whole,
+    Kind.SIZE: _is_whole,
     Kind.LIMIT: _is_limit,
     Kind.NUMBER: _is_number,
     Kind.WORD: _is_text,

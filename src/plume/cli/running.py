@@ -1,5 +1,6 @@
 """`plume run` and `plume sql`: options in, a release out."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +20,7 @@ from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
 from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
-from plume.errors import UsageError
+from plume.errors import PlumeWarning, UsageError
 from plume.output.engine_errors import engine_errors_to
 from plume.output.files import marked
 from plume.query import Query
@@ -90,7 +91,9 @@ def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator
 
 
 def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> None:
-    release = release_of(**showing(quiet=options["quiet"]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PlumeWarning)  # they are said with the rest, below
+        release = release_of(**showing(quiet=options["quiet"]))
     say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):

@@ -46,10 +46,7 @@ def _refusal(dataset: str, price: Price, limit: Limit, charges: list[Price]) -> 
     added = sum(charged.delta for charged in charges)
     needed = amount(Total(price.epsilon, price.delta))
     left = amount(Total(limit.epsilon - spent.epsilon, max(limit.delta - added, 0)))
-    return (
-        f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}. "
-        "A smaller epsilon may fit even above what is left: dataset.plan(query) and `plume ledger plan` name the largest."
-    )
+    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}."
 
 
 def amount(units: Total) -> str:

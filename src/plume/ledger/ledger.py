@@ -1,7 +1,7 @@
 """`plume.Ledger`: datasets with a total budget, and what was spent of it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from plume.arguments import making_checked
 from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError
+from plume.explanation import Explanation
 from plume.ledger import verification
 from plume.ledger.charge import account
 from plume.ledger.claim import Claim, Earlier, claim_of, claimed
@@ -16,7 +17,7 @@ from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
 from plume.ledger.price import DELTAS, EPSILONS, limit_of
 from plume.ledger.request import describe, recorded
-from plume.ledger.room import Account, BudgetPlan, plan_charge
+from plume.ledger.room import Account, BudgetPlan, charge_or_name_largest, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
@@ -167,9 +168,12 @@ class Dataset:
         """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""
         if not isinstance(query, Query):
             raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
-        return plan_charge(self.name, self._account, query, pipeline)
+        return plan_charge(self.name, self._account(), query, pipeline)
 
-    @property
+    def charged(self, charge: Callable[[], None], explanation: Explanation) -> None:
+        """Let a run charge this dataset; a refusal names the largest epsilon with which its query still fits."""
+        charge_or_name_largest(charge, explanation, self._account)
+
     def _account(self) -> Account:
         return Account(*account(self.ledger.history(), self.name))
 

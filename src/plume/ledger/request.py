@@ -40,6 +40,8 @@ _ALWAYS = frozenset(
         *("selection", "noise", "composition", "shares"),
     )
 )
+# What changes no answer: it is for cautions alone.
+_NEVER = frozenset(("population",))
 # What the record of a query held.
 _RECORDED_BY_0_1_0 = ("user", "keys", "measures", "max_keys_per_user", "where", "min_users", "public_keys")
 _CLOSE = 1e-6
@@ -69,7 +71,7 @@ class Request:
         } | {
             setting.name: _setting(setting.name, given[setting.name])
             for setting in SETTINGS
-            if setting.name in _ALWAYS or given[setting.name] != setting.default
+            if setting.name in _ALWAYS or (setting.name not in _NEVER and given[setting.name] != setting.default)
         }
 
     def is_one_of_0_1_0(self, written: str, claim: Claim) -> bool:

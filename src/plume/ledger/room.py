@@ -4,8 +4,10 @@ Releases compose to less than their sum, and how much less depends on their nois
 fits is found for the query at hand: the same price and the same composition as those of a charge, at one epsilon after another.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any
 
 from plume.errors import BudgetError, BudgetExceeded, RangeError
@@ -17,11 +19,13 @@ from plume.planning import make_plan
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Spent
 from plume.query import Query
-from plume.root import smallest, within
+from plume.root import crossing
 
 _DIGITS = 5
 _CLOSE = 1e-5
 _LEAST_SHARE = 1e-3
+# How far above the limit what cannot be granted at all is said to be.
+_REFUSED = 1.0
 _CANNOT_BE_PLANNED = (RangeError, BudgetError, BudgetExceeded)
 
 PriceAt = Callable[[float], Price]
@@ -33,10 +37,6 @@ class Account:
 
     limit: Limit
     charges: Sequence[Price]
-
-    def allows(self, price: Price) -> bool:
-        """Return whether a charge would be granted."""
-        return total([*self.charges, price], self.limit).within(self.limit)
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,7 @@ class BudgetPlan:
         lines = [f"{verdict}: this query needs {_amount(self.needed)} of dataset {self.dataset!r}."]
         if self.spent_after is not None:
             lines.append(f"All releases together would have spent {_amount(self.spent_after)}.")
-        if self.largest_epsilon is None:
-            lines.append("No epsilon of this query that is worth asking fits.")
-        else:
-            lines.append(f"The largest epsilon with which this query fits is {self.largest_epsilon:.{_DIGITS}g}.")
-        return "\n".join([*lines, "Nothing was read or charged."])
+        return "\n".join([*lines, _largest(self.largest_epsilon), "Nothing was read or charged."])
 
 
 def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> BudgetPlan:
@@ -81,6 +77,23 @@ def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> 
     )
 
 
+def charge_or_name_largest(
+    charge: Callable[[], None], explanation: Explanation, account: Callable[[], Account]
+) -> None:
+    """Charge a dataset; where that is refused, say the largest epsilon with which the same query still fits."""
+    try:
+        charge()
+    except BudgetExceeded as refusal:
+        largest = largest_epsilon_of(explanation.query, account(), explanation.pipeline)
+        raise BudgetExceeded(f"{refusal} {_largest(largest)}") from None
+
+
+def _largest(epsilon: float | None) -> str:
+    if epsilon is None:
+        return "No epsilon of this query that is worth asking fits."
+    return f"The largest epsilon with which this query fits is {epsilon:.{_DIGITS}g}."
+
+
 def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float | None:
     """Find the largest epsilon with which a query fits, all else as it is; its choice of noise may change with epsilon."""
 
@@ -92,19 +105,28 @@ def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float |
 
 
 def largest_epsilon(price_at: PriceAt, account: Account) -> float | None:
-    """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the limit's."""
+    """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the limit's.
+
+    Each look composes all charges anew, which may take seconds. So the search follows how far off each one is.
+    """
     limit = account.limit.epsilon / EPSILONS
 
-    def is_granted(epsilon: float) -> bool:
+    @cache
+    def excess(epsilon: float) -> float:
         try:
-            return account.allows(price_at(epsilon))
+            after = total([*account.charges, price_at(epsilon)], account.limit)
         except _CANNOT_BE_PLANNED:
-            return False
+            return _REFUSED
+        return after.epsilon / account.limit.epsilon - 1 if after.delta <= account.limit.delta else _REFUSED
 
-    if not is_granted(_short(limit * _LEAST_SHARE)):
+    if excess(_short(limit * _LEAST_SHARE)) > 0:
         return None
     # Of inverses, since what is searched is the smallest number from which on something holds.
-    return _short(1 / smallest(lambda inverse: is_granted(_short(1 / inverse)), start=1 / limit, close=within(_CLOSE)))
+    return _short(
+        math.exp(
+            -crossing(lambda inverse: excess(_short(math.exp(-inverse))), -math.log(limit), _CLOSE, first_step=0.5)
+        )
+    )
 
 
 def _short(epsilon: float) -> float:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import numpy as np
@@ -177,13 +177,20 @@ def _rounding(losses: Losses) -> float:
 def _distribution(losses: Losses, interval: float) -> Any:
     from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - takes most of a second
 
-    parts = [_coordinates(pld, one, interval) for one in losses.coordinates]
+    parts = [_coordinates(pld, one, interval) for one in losses.coordinates[-1:]]
+    if len(losses.coordinates) > 1:
+        parts.insert(0, _composed(losses.coordinates[:-1], interval))
     if losses.mu:
         parts.append(pld.from_gaussian_mechanism(1 / losses.mu, value_discretization_interval=interval))
-    composed = parts[0]
-    for part in parts[1:]:
-        composed = composed.compose(part)
-    return composed
+    return reduce(lambda one, other: one.compose(other), parts)
+
+
+@lru_cache(maxsize=4)
+def _composed(coordinates: tuple[Coordinates, ...], interval: float) -> Any:
+    """Compose all coordinates but the last, which a search for what still fits changes again and again."""
+    from dp_accounting.pld import privacy_loss_distribution as pld  # noqa: PLC0415 - the same
+
+    return reduce(lambda one, other: one.compose(other), (_coordinates(pld, one, interval) for one in coordinates))
 
 
 def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:

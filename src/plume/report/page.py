@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from plume.empty_release import describe_empty
 from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, prices
 from plume.far_dates import python_rows, python_values
 from plume.output.reliability import TOO_NOISY
@@ -130,6 +131,7 @@ def make_page(release: Released) -> str:
         noises=[(str(noise), noise.kind, deviation(release.explanation, noise)) for noise in release.noise],
         picture=draw(release.explanation.plan),
         call=query_call(query),
+        empty=_empty(release),
     )
 
 
@@ -138,7 +140,19 @@ def make_summary(release: Released, *, limit: int) -> str:
     rows = _cells(release, pa.array(range(min(limit, len(release.rows))), pa.int64()))
     keys, _ = _columns(release.explanation.query, release.rows.column_names)
     names = release.rows_to_read.column_names
-    return render("release.html", release=release, rows=rows, names=names, keys=keys, numeric=_numbers(release.rows))
+    return render(
+        "release.html",
+        release=release,
+        rows=rows,
+        names=names,
+        keys=keys,
+        numeric=_numbers(release.rows),
+        empty=_empty(release),
+    )
+
+
+def _empty(release: Released) -> list[str]:
+    return [] if release.rows.num_rows else describe_empty(release.explanation)
 
 
 def _columns(query: Query, shown: list[str]) -> tuple[list[str], list[str]]:

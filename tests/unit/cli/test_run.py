@@ -24,9 +24,14 @@ def test_rows_go_to_standard_output_as_csv(run: Invoke) -> None:
     assert all(abs(int(count) - 300) < 100 for _, count in rows)
 
 
+def told_by(result: Result) -> list[str]:
+    """Standard error without cautions: the epsilon of these tests, 50, is cautioned against."""
+    return [line for line in result.stderr.splitlines() if not line.startswith("caution: epsilon is 50")]
+
+
 def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: Invoke) -> None:
     stages, remarks = list(STAGES.values()), 2
-    lines = run().stderr.splitlines()
+    lines = told_by(run())
     assert lines[:-remarks] == stages
     assert lines[-2].startswith("(50, ")
     assert "differential privacy for every user_id" in lines[-2]
@@ -34,7 +39,7 @@ def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: In
 
 
 def test_the_noise_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
-    told = run("--measure", "mean(seconds, 0, 10)").stderr.splitlines()[-1]
+    told = told_by(run("--measure", "mean(seconds, 0, 10)"))[-1]
     assert re.fullmatch(r"noise \(95 %\): count ± \d+; seconds_mean differs by key, too noisy in \d+ of \d+ keys", told)
 
 
@@ -161,3 +166,23 @@ def test_a_limit_that_is_no_number_is_wrong_use(run: Invoke) -> None:
     result = run("--max-keys-per-user", "many")
     assert result.exit_code == 2
     assert "'many' is not a valid integer" in result.stderr
+
+
+def test_cautions_are_said_once_on_standard_error_and_recorded(run: Invoke, tmp_path: Path) -> None:
+    result = run("--record", tmp_path / "record.json", "--population", "1000000")
+    said = [line for line in result.stderr.splitlines() if line.startswith("caution: ")]
+    assert [line.split()[1] for line in said] == ["epsilon", "delta"]
+    assert "epsilon is 50" not in result.stdout
+    recorded = json.loads((tmp_path / "record.json").read_text())["cautions"]
+    assert [caution["what"] for caution in recorded] == ["epsilon", "delta"]
+
+
+def test_an_empty_release_says_on_standard_error_how_many_users_a_key_needs(run: Invoke) -> None:
+    result = run("--epsilon", "1", "--min-users", "5000")
+    assert result.stdout == '"recipe","count"\n'
+    assert re.search(r"^a key needs 5,\d+ users to be shown half of the time", result.stderr, re.MULTILINE)
+    assert re.search(r"^it would need \d+ with min_users = 1", result.stderr, re.MULTILINE)
+
+
+def test_quiet_says_nothing_of_an_empty_release(run: Invoke) -> None:
+    assert run("--epsilon", "0.1", "--quiet").stderr == ""

@@ -1,0 +1,75 @@
+"""What an empty release says for itself: how many users a key needs, and which changes of the query would lower that most.
+
+All of it is worked out from the query. That no key was shown is released already, so saying this tells nothing more about the data.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from plume.cautions import LARGEST_EPSILON, largest_delta
+from plume.errors import PlumeError
+from plume.explanation import Explanation
+from plume.mechanisms.open_bound import open_bounds
+from plume.planning import make_plan
+from plume.privacy.budget import Budget
+from plume.query import LIMIT, SELECTION, Query
+from plume.selection.chances import Rounds, users_for_chance
+
+_EVEN = 0.5
+_SHOWN_CHANGES = 3
+
+
+def describe_empty(explanation: Explanation) -> list[str]:
+    """Say how many users a key needs, and what would lower that most; nothing where keys are public, since they need none."""
+    rounds = explanation.calibrated.rounds
+    if not rounds:
+        return []
+    limit = rounds[-1].max_keys_per_user
+    needed, alone = (users_for_chance(rounds, _EVEN, keys_of_user=keys) for keys in (limit, 1))
+    lines = [f"a key needs {needed:,} users to be shown half of the time{_if_alone(needed, alone, limit)}"]
+    if found := sorted(_lower(explanation, needed), key=lambda change: change[1])[:_SHOWN_CHANGES]:
+        lines.append(f"it would need {', '.join(f'{users:,} with {what}' for what, users in found)}")
+    general = "with public_keys a key needs no users"
+    if len(explanation.query.keys) > 1:
+        general = f"with fewer key columns each key has more users; {general}"
+    return [*lines, general]
+
+
+def _if_alone(needed: int, alone: int, limit: int) -> str:
+    """Weights make those help a key more who have few keys."""
+    return f" if each of them has {limit:,} keys, and {alone:,} if they have no other key" if alone < needed else ""
+
+
+def _users_needed(rounds: Rounds) -> int:
+    return users_for_chance(rounds, _EVEN, keys_of_user=rounds[-1].max_keys_per_user)
+
+
+def _lower(explanation: Explanation, needed: int) -> Iterator[tuple[str, int]]:
+    """Try each change alone, and give those with which a key needs fewer users."""
+    for what, changed in _changes(explanation.query):
+        with suppress(PlumeError):  # a change that cannot be planned is not worth a word
+            users = _users_needed(make_plan(changed, explanation.pipeline).calibrated.rounds)
+            if users < needed:
+                yield what, users
+
+
+def _changes(query: Query) -> Iterator[tuple[str, Query]]:
+    """Change one setting at a time, by as much as people do, and never to what is cautioned against."""
+    epsilon, delta, limit = query.budget.epsilon, query.budget.delta, query.max_keys_per_user
+    if (more := min(2 * epsilon, LARGEST_EPSILON)) > epsilon:
+        yield f"epsilon = {more:g}", replace(query, budget=Budget(more, delta))
+    if (more := min(10 * delta, largest_delta(query))) > delta:
+        yield f"delta = {more:.3g}", replace(query, budget=Budget(epsilon, more))
+    if isinstance(limit, int) and limit > 1:
+        yield f"{LIMIT} = {limit // 2}", replace(query, max_keys_per_user=limit // 2)
+    if len(query.measures) > 1:
+        yield f"{query.measures[0].name} as its only measure", _with_first_measure(query)
+    if query.min_users > 1:
+        yield "min_users = 1", replace(query, min_users=1)
+
+
+def _with_first_measure(query: Query) -> Query:
+    first = query.measures[:1]
+    kept = {SELECTION, LIMIT, first[0].name, *open_bounds(first)}
+    return replace(query, measures=first, shares=tuple(share for share in query.shares if share[0] in kept))
