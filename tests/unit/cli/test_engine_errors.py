@@ -203,11 +203,11 @@ def test_the_command_line_writes_the_file_and_says_no_more(
 def test_a_run_that_ends_well_does_not_show_whether_anything_was_withheld(
     invoke: Invoke, asked: list[str], tmp_path: Path
 ) -> None:
-    """Where text is not UTF-8, Arrow reads the file in DuckDB's place; one row may be the reason."""
-    said = []
+    """Where text is not UTF-8, Arrow reads the file in DuckDB's place; one row may be the reason. The key has users enough to be selected."""
+    users, said = [f"user {number}" for number in range(1000)], []
     for number, text in enumerate((b"lasagna", b"\xff\xfe")):
-        recipes = pa.array([b"lasagna", text], pa.binary()).view(pa.string())
-        pq.write_table(pa.table({"user_id": ["a", "b"], "recipe": recipes}), tmp_path / f"{number}.parquet")
+        recipes = pa.array([b"lasagna"] * 999 + [text], pa.binary()).view(pa.string())
+        pq.write_table(pa.table({"user_id": users, "recipe": recipes}), tmp_path / f"{number}.parquet")
         target = tmp_path / f"{number}.NOT-PRIVATE.txt"
         result = invoke("run", tmp_path / f"{number}.parquet", *asked, "--engine-errors-to", target)
         said.append((result.exit_code, result.stderr.replace(str(target), "")))
