@@ -203,7 +203,7 @@ def test_the_command_line_writes_the_file_and_says_no_more(
 def test_a_run_that_ends_well_does_not_show_whether_anything_was_withheld(
     invoke: Invoke, asked: list[str], tmp_path: Path
 ) -> None:
-    """Where text is not UTF-8, Arrow reads the file in DuckDB's place; one row may be the reason. The key has users enough to be selected."""
+    """Where text is not UTF-8, Arrow reads the file in DuckDB's place, and one row may be the reason. The other key is always selected."""
     users, said = [f"user {number}" for number in range(1000)], []
     for number, text in enumerate((b"lasagna", b"\xff\xfe")):
         recipes = pa.array([b"lasagna"] * 999 + [text], pa.binary()).view(pa.string())
