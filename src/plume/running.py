@@ -30,7 +30,7 @@ from plume.errors import (
     UsageError,
 )
 from plume.explanation import Explanation
-from plume.ledger.entry import Kind
+from plume.ledger.entry import EntryKind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, price_for, publish, released
 from plume.ledger.request import Request
@@ -38,8 +38,7 @@ from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.analysis import steps
-from plume.plan.types import Kind as ColumnKind
-from plume.plan.types import Schema
+from plume.plan.types import Kind, Schema
 from plume.planning import make_plan
 from plume.progress import show_progress
 from plume.query import Query, condition_texts
@@ -105,7 +104,7 @@ def _run_charged(
     named = release_id if release_id is not None else salt(SystemEntropy())
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
-        if claim.state == Kind.RELEASED:
+        if claim.state == EntryKind.RELEASED:
             return replace(released(claim, explanation), released_before=claim.released_at)
         warn(explanation.cautions)  # where warnings are errors, nothing is charged yet
         draw = ChargedDraw(SystemEntropy(), claim)
@@ -190,7 +189,7 @@ def _run_planned(
     query = planned.query
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
-        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
+        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
     with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
         if isinstance(data, Relation):
             _relate(session, data)

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import plume
 from docs.words import NAMES, PAGES, ROOT, SOURCES, TEMPLATES, poor_names, slips
 from plume.cli.main import main
-from plume.limit import MEANING
+from plume.limit_meaning import MEANING
 
 EXPLAINING_THE_LIMIT = ("api.md", "cli.md", "sql.md", "glossary.md", "guarantees/bounding.md")
 

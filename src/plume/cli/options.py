@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from plume.cli.help import HelpfulCommand
-from plume.settings import AUTO, REQUIRED, SETTINGS, Kind, Setting
+from plume.settings import AUTO, REQUIRED, SETTINGS, Setting, SettingKind
 
 Command = Callable[..., None]
 Option = Callable[[Command], Command]
@@ -76,17 +76,17 @@ _from_file = click.option(
     metavar="FILE",
     help="A .toml file with these options; options on the command line override it.",
 )
-_READ_AS: dict[Kind, dict[str, Any]] = {
-    Kind.NAME: {},
-    Kind.NAMES: {"multiple": True},
-    Kind.CONDITION: {},
-    Kind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
-    Kind.WHOLE: {"type": int, "show_default": True},
-    Kind.SIZE: {"type": int},
-    Kind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
-    Kind.NUMBER: {"type": float},
-    Kind.WORD: {"show_default": True},
-    Kind.WEIGHTS: {"type": (str, float), "multiple": True},
+_READ_AS: dict[SettingKind, dict[str, Any]] = {
+    SettingKind.NAME: {},
+    SettingKind.NAMES: {"multiple": True},
+    SettingKind.CONDITION: {},
+    SettingKind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
+    SettingKind.WHOLE: {"type": int, "show_default": True},
+    SettingKind.SIZE: {"type": int},
+    SettingKind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
+    SettingKind.NUMBER: {"type": float},
+    SettingKind.WORD: {"show_default": True},
+    SettingKind.WEIGHTS: {"type": (str, float), "multiple": True},
 }
 """How click reads a setting of each kind."""
 
