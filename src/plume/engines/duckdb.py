@@ -273,7 +273,7 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
     for column in kinds:
         if column in types and not is_handed_over(types[column]):
             raise ColumnTypeError(
-                f"DuckDB does not hand over column {column!r} of type {types[column].id} as it is; cast it first."
+                f"DuckDB cannot export column {column!r} of type {types[column].id}; cast it to another type first."
             )
     wanted = list(kinds) if set(kinds) <= set(types) else list(types)
     # Arrow knows no integers of 128 bits; as text they come through whole.
