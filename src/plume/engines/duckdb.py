@@ -247,7 +247,8 @@ def _answers(session: DuckDBSession, select: str) -> bool:
 
 def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
     refusal = InputError(
-        f"this {type(content).__name__} could not be read; can all of it be read, and does DuckDB know the types of its columns?"
+        f"this {type(content).__name__} could not be read; "
+        "check that all of it can be read, and that DuckDB knows the types of its columns."
     )
     with blaming_data(refusal):
         if isinstance(content, duckdb.DuckDBPyRelation):

@@ -21,10 +21,10 @@ def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     The file's name gets the words NOT-PRIVATE if it lacks them, and is given. Only its owner can read it. A file that is there is
     replaced only with `overwrite=True`. Errors and releases stay as they are without it.
 
-    >>> with engine_errors_to("/nowhere/errors.txt"):
+    >>> with engine_errors_to("/gone/x.txt"):
     ...     pass
     Traceback (most recent call last):
-    plume.errors.OutputError: '/nowhere/errors.NOT-PRIVATE.txt' could not be written; is its folder there, writable, and is there room?
+    plume.errors.OutputError: '/gone/x.NOT-PRIVATE.txt' could not be written; check that its folder exists, is writable and has free space.
     """
     target = marked(Path(path))
     with (
