@@ -480,7 +480,7 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "decimals of 40 digits": (
         lambda _: people(k=pa.array([1], pa.decimal256(40, 0))),
         InputError,
-        "does DuckDB know the types of its columns",
+        "DuckDB knows the types of its columns",
     ),
     "floats as users": (
         lambda _: pd.DataFrame({"u": [1.0], "k": ["x"]}),
