@@ -15,10 +15,10 @@ from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
+from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
-from plume.engines.frames import is_spark_frame
 from plume.engines.input_size import bytes_to_read
 from plume.errors import (
     ColumnTypeError,
@@ -26,7 +26,6 @@ from plume.errors import (
     LedgerError,
     PlumeError,
     PublicKeysError,
-    SettingError,
     UsageError,
 )
 from plume.explanation import Explanation
@@ -84,7 +83,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     budget. docs/privacy.md.
     """
     data = rows_of(data, query.user) if isinstance(query, Query) else data
-    engine = engine or _engine_for(data)
+    engine = engine or default_engine([data])
     charged = _charged_dataset(ledger, dataset, release_id)
     _refuse_wrong_arguments(query, engine)
     shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
@@ -148,15 +147,6 @@ def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | No
                 f"ledger is a {type(ledger).__name__} and dataset is {dataset!r}; "
                 "give ledger=ledger.dataset('name'), or ledger=plume.Ledger(path) and dataset='name'."
             )
-
-
-def _engine_for(data: Any) -> Engine:
-    """Spark for what lies in Spark, DuckDB for everything else."""
-    if not is_spark_frame(data):
-        return DuckDB()
-    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
-
-    return Spark()
 
 
 def run_with(  # noqa: PLR0913 - `run` has them, too
@@ -240,8 +230,7 @@ def _relate(session: Session, relation: Relation) -> None:
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
-    if not callable(getattr(engine, "open", None)):
-        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+    refuse_other_than_engine(engine)
 
 
 @call_checked()
