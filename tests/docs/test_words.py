@@ -70,6 +70,7 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "tells whether a key is there",
         "a whole number from 1 on",
         "how keys are chosen",
+        "Keys that were chosen",
         "selects a limit",
         "clip that row",
         "clamp each user",

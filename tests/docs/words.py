@@ -27,7 +27,7 @@ UNIDIOMATIC = {
     "data is": r"\bdata (?:are|have|tell|show|stand|come|outgrow)\b",
 }
 DECIDED = {
-    "select (keys)": r"\bkeys? (?:is|are|was|were) chosen\b|\bcho(?:ose|oses|osing) keys\b|\bchosen keys\b|\bchoice of keys\b",
+    "select (keys)": r"(?i)\bkeys? (?:that )?(?:is|are|was|were) chosen\b|\b(?:cho(?:ose|oses|osing)|chosen|choice of) keys\b",
     "choose (numbers)": r"\bselect(?:s|ed|ing)? (?:the |a )?(?:limit|bound|range)s?\b",
     "clamp (one row)": r"\bclip(?:s|ped)? (?:that|a|the|each|one|every) (?:row|value|total|number)\b",
     "clip (one user)": r"\bclamp(?:s|ed)? (?:a|the|each|one|every) users?\b",
