@@ -71,13 +71,13 @@ def run(  # noqa: PLR0913 - all of them are the caller's
 
     `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
     anything else that offers an Arrow stream; or one of these with its unit declared by `plume.private`. `on_step` is called with the
-    name of each step as it starts, and learns nothing else. `progress=True` shows stage and time, and of large files how much of them is
-    read, on a terminal or in a notebook, until the run ends.
+    name of each step as it starts, and learns nothing else. `progress=True` shows the stage, the time and, for large files, how much has
+    been read, on a terminal or in a notebook, until the run ends.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
     the same `release_id` is charged once and gives the same rows for ever.
 
-    What the query should make its reader careful about is given to `warnings` as a `plume.PlumeWarning`, before anything is charged.
+    Cautions about the query are issued as warnings, each a `plume.PlumeWarning`, before anything is charged.
 
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.

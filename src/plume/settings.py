@@ -168,7 +168,7 @@ SETTINGS = (
     Setting(
         "population",
         SettingKind.SIZE,
-        "How many people the users are drawn from, as you know it, not from the data: delta should be below one over it.",
+        "Number of people the users are drawn from, as you know it and not from the data; delta should be below 1 divided by it.",
         metavar="NUMBER",
     ),
 )

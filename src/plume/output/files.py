@@ -20,7 +20,7 @@ OWNER_ONLY = 0o600
 _MARK = "NOT-PRIVATE"
 
 
-def marked(path: Path) -> Path:
+def with_not_private_suffix(path: Path) -> Path:
     """Put the words NOT-PRIVATE into the name of a file."""
     return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
