@@ -219,8 +219,8 @@ def _relate(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
-        "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
-        "CAST what must be of another type."
+        "the statement does not fit the types of its columns; check that text is not compared with numbers and that dates are not "
+        "added up, and CAST what must be of another type."
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))

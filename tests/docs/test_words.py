@@ -75,6 +75,7 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "clip that row",
         "clamp each user",
         "what a row says to the measures",
+        "the sum of what users say",
         "a row of the histogram",
         "a date or a moment",
         "data are read",

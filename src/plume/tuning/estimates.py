@@ -26,7 +26,7 @@ class Estimate:
     absolute_error: float
     """The mean over shown keys of how far the released value is from the exact one."""
     lost_to_bounding: float
-    """The share of all that users say that limits and bounds cut from shown keys."""
+    """The share of all contributions that limits and bounds cut from shown keys."""
     lost_to_selection: float
     """The share of it that is in keys not shown."""
 
