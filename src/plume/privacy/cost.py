@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from plume.errors import BudgetExceeded, PlumeBug
 from plume.privacy.budget import Budget
-from plume.privacy.gaussian import NovelKeys, delta_of, joint_delta, worst_user
+from plume.privacy.gaussian import Novel, delta_of, joint_delta, worst_user
 from plume.privacy.losses import (
     LEAST_DELTA,
     Coordinates,
@@ -69,7 +69,7 @@ class GaussianSelectionCost:
 
     what: str
     mu: float
-    novel: NovelKeys
+    novel: Novel
     """What a user can do to keys that nobody else has."""
 
     @property
@@ -188,7 +188,7 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
             raise PlumeBug("a plan selects keys more than once, which has no price yet")
 
 
-def _apart(costs: tuple[Cost, ...]) -> tuple[list[NovelKeys], list[Cost]]:
+def _apart(costs: tuple[Cost, ...]) -> tuple[list[Novel], list[Cost]]:
     """Separate selections whose noise and threshold are priced as one from everything else."""
     selections = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost)]
     return selections, [cost for cost in costs if not isinstance(cost, GaussianSelectionCost)]

@@ -47,7 +47,7 @@ def noise_for(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class NovelKeys:
+class Novel:
     """A threshold on noised weights: what a user can do to keys that nobody else has.
 
     A user with t keys gives `weight(t)` to each; `sigma` and `threshold` are in the same units.
@@ -70,7 +70,7 @@ class NovelKeys:
         return hidden
 
 
-def joint_delta(novel: NovelKeys, *, others: float, epsilon: float) -> float:
+def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
     """The delta of selection by a threshold together with Gaussian measures of total mu `others`, exactly.
 
     A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
@@ -88,7 +88,7 @@ class WorstUser:
     delta: float
 
 
-def worst_user(novel: NovelKeys, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
+def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
     """Find the user with the largest delta beside Gaussian measures of total mu `others`, of those with `fewest_novel` keys or more."""
     low, high, fewest, most = _pairs(novel.max_keys_per_user, fewest_novel)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.

@@ -8,7 +8,7 @@ import numpy as np
 
 from plume.noise.gaussian import RoundedGaussian
 from plume.privacy.cost import GaussianSelectionCost
-from plume.privacy.gaussian import NovelKeys
+from plume.privacy.gaussian import Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
 from plume.selection.threshold import smallest_threshold, threshold_alone
@@ -69,13 +69,13 @@ def _noise(sigma: float, max_keys_per_user: int) -> RoundedGaussian:
     return RoundedGaussian(drawable(Fraction(sigma * math.sqrt(max_keys_per_user))))
 
 
-def _with_threshold(noise: RoundedGaussian, novel: NovelKeys, min_users: int) -> GaussianThreshold:
+def _with_threshold(noise: RoundedGaussian, novel: Novel, min_users: int) -> GaussianThreshold:
     threshold = math.ceil(novel.threshold + 0.5) + min_users - 1
     return GaussianThreshold(novel.max_keys_per_user, noise, threshold=threshold, min_users=min_users)
 
 
-def _novel(sigma: float, threshold: float, limit: int) -> NovelKeys:
-    return NovelKeys(np.ones_like, sigma, threshold, limit)
+def _novel(sigma: float, threshold: float, limit: int) -> Novel:
+    return Novel(np.ones_like, sigma, threshold, limit)
 
 
 RULE = one_gaussian_round(gaussian_threshold, gaussian_threshold_alone)

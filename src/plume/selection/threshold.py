@@ -19,7 +19,7 @@ from plume import root
 from plume.errors import PlumeBug
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.privacy.gaussian import NovelKeys, joint_delta, smallest, worst_user
+from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
 
 # Strategies round thresholds up to their grids, the finest of which is a hundred times coarser.
 _STEP = 1e-8
@@ -29,7 +29,7 @@ _exact = mpmath.MPContext()
 _exact.dps = 60
 
 
-def smallest_threshold(make: Callable[[float], NovelKeys], *, others: float, epsilon: float, delta: float) -> NovelKeys:
+def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
     """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
 
     def excess(threshold: float) -> float:
@@ -50,7 +50,7 @@ def smallest_threshold(make: Callable[[float], NovelKeys], *, others: float, eps
     return make(lowest)
 
 
-def threshold_alone(make: Callable[[float], NovelKeys], *, delta: float) -> NovelKeys:
+def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
     return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 

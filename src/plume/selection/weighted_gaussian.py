@@ -15,7 +15,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.privacy.cost import GaussianCost, GaussianSelectionCost
-from plume.privacy.gaussian import Floats, NovelKeys
+from plume.privacy.gaussian import Floats, Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
 from plume.selection.threshold import smallest_threshold, threshold_alone
@@ -55,7 +55,7 @@ class WeightedGaussian:
         return GaussianSelectionCost("selection", mu=1 / self.novel.sigma, novel=self.novel)
 
     @property
-    def novel(self) -> NovelKeys:
+    def novel(self) -> Novel:
         """What a user can do to keys that nobody else has."""
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         return novel_keys(float(self.noise.scale) / UNIT, (self.threshold - 0.5) / UNIT, self.max_keys_per_user)
@@ -134,9 +134,9 @@ def on_grid(threshold: float) -> int:
     return math.ceil(threshold * UNIT + 0.5)
 
 
-def novel_keys(sigma: float, threshold: float, limit: int) -> NovelKeys:
+def novel_keys(sigma: float, threshold: float, limit: int) -> Novel:
     """What a user can do to keys that nobody else has, all in units."""
-    return NovelKeys(_weight, sigma, threshold, limit)
+    return Novel(_weight, sigma, threshold, limit)
 
 
 def _weight(keys: Floats) -> Floats:

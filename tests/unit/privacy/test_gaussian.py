@@ -7,15 +7,15 @@ import pytest
 from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from plume.privacy.gaussian import NovelKeys, delta_of, joint_delta, noise_for
+from plume.privacy.gaussian import Novel, delta_of, joint_delta, noise_for
 from plume.selection.threshold import smallest_threshold
 
 EPSILON = math.log(3)
 GOLDEN_NOISE = {(EPSILON, 6e-6): 3.5274367, (EPSILON, 5e-6): 3.5636010, (EPSILON / 2, 5e-6): 6.7400326}
 
 
-def weighted(sigma: float, threshold: float, limit: int) -> NovelKeys:
-    return NovelKeys(lambda keys: 1 / np.sqrt(keys), sigma, threshold, limit)
+def weighted(sigma: float, threshold: float, limit: int) -> Novel:
+    return Novel(lambda keys: 1 / np.sqrt(keys), sigma, threshold, limit)
 
 
 @pytest.mark.parametrize(("budget", "sigma"), GOLDEN_NOISE.items())
@@ -51,7 +51,7 @@ def test_the_joint_threshold_of_64_keys_is_the_golden_one() -> None:
     assert found.threshold == pytest.approx(24.9019, abs=1e-4)
 
 
-def threshold_for(limit: int) -> NovelKeys:
+def threshold_for(limit: int) -> Novel:
     """The default: half of the budget for selection."""
     one = noise_for(EPSILON, 1e-5)
     return smallest_threshold(

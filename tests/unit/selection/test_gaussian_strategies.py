@@ -13,7 +13,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.plan.expressions import Column, InverseRoot
 from plume.plan.printing.duckdb import DuckDBPrinter
 from plume.plan.printing.expression_sql import print_expression
-from plume.privacy.gaussian import NovelKeys, noise_for
+from plume.privacy.gaussian import Novel, noise_for
 from plume.query import LARGEST_BOUND
 from plume.selection.gaussian_threshold import GaussianThreshold, gaussian_threshold
 from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
@@ -27,12 +27,12 @@ GOLDEN_WEIGHTS = {1: 30.7719, 4: 32.2329, 16: 33.8378, 64: 35.4767, 256: 37.0992
 
 @pytest.mark.parametrize(("limit", "golden"), GOLDEN_COUNTS.items())
 def test_golden_thresholds_on_counts_show_keys_of_one_user_with_half_of_delta(limit: int, golden: tuple) -> None:
-    assert NovelKeys(np.ones_like, *golden, limit).delta() == pytest.approx(5e-6, rel=1e-4)
+    assert Novel(np.ones_like, *golden, limit).delta() == pytest.approx(5e-6, rel=1e-4)
 
 
 @pytest.mark.parametrize(("limit", "golden"), GOLDEN_WEIGHTS.items())
 def test_golden_thresholds_on_weights_show_keys_of_one_user_with_half_of_delta(limit: int, golden: float) -> None:
-    novel = NovelKeys(lambda keys: 1 / np.sqrt(keys), 6.740033, golden, limit)
+    novel = Novel(lambda keys: 1 / np.sqrt(keys), 6.740033, golden, limit)
     assert novel.delta() == pytest.approx(5e-6, rel=1e-4)
 
 
