@@ -82,8 +82,8 @@ class Query:
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
     population: int | None = None
-    """How many people the users are drawn from, as the analyst knows it and not from the data; a delta above one over it is cautioned
-    against. It changes nothing else."""
+    """The number of people the users are drawn from, as the analyst knows it and not from the data. A delta above 1 divided by it is
+    cautioned against. It changes nothing else."""
 
     if TYPE_CHECKING:
         # What may be written is wider than what is kept: one name for several, a list for a tuple, a mapping for pairs.
