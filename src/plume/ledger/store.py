@@ -172,10 +172,10 @@ def _failure(path: Path, error: Exception) -> Exception:
         case said if "locked" in said:
             return LedgerError(f"{str(path)!r} was in use for {_WAIT_SECONDS} seconds; try again.")
         case said if "readonly" in said or "unable to open" in said:
-            return LedgerError(f"{str(path)!r} cannot be written; are it and its folder writable?")
+            return LedgerError(f"{str(path)!r} cannot be written; check that it and its folder are writable.")
         case said if "full" in said or "I/O" in said:
             return ResourceError(
-                f"{str(path)!r} could not be written: the disk is full or failing. What it says is still true."
+                f"{str(path)!r} could not be written: the disk is full or failing. Its entries are unchanged."
             )
         case _:
             return LedgerDamaged(f"{str(path)!r} is not a Plume ledger, or is damaged.")
