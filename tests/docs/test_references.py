@@ -145,3 +145,10 @@ def test_what_is_excused_is_named_and_is_not_there() -> None:
     said = {name for path in CHECKED for _, text in texts(path) for name in re.findall(r"`([^`\n]+)`", text)}
     assert ELSEWHERE.keys() - said == set()
     assert [name for name in ELSEWHERE if is_there(name, "docs/index.md")] == []
+
+
+def test_the_layout_in_contributing_names_every_folder_and_module() -> None:
+    layout = {name for _, name in quoted("CONTRIBUTING.md")}
+    entries = (entry for entry in (ROOT / "src" / "plume").iterdir() if not entry.name.startswith("_"))
+    named = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries if entry.suffix in ("", ".py")]
+    assert sorted(set(named) - layout - {"version.py"}) == []
