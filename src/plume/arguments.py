@@ -4,6 +4,7 @@ Python's own TypeError names arguments and no more. Functions keep their signatu
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -19,28 +20,24 @@ T = TypeVar("T")
 MEANINGS = {
     "budget": "the most that the release may spend, such as plume.Budget(epsilon=1, delta=1e-6)",
     "column": "the name of the column that is read, such as 'seconds'",
-    "columns": "the names of the columns that are added up, such as ['east', 'north']",
     "data": "the table: the path of a file, or a list of paths, a DataFrame, an Arrow table or a relation",
-    "edges": "the list of numbers between which values are counted, such as [0, 10, 60]",
-    "epsilon": "how much may be learned of one user, such as 1.0; smaller is safer, and noisier",
-    "high": "the largest value that counts as it is, such as 60; larger ones are moved to it",
+    "epsilon": "how much may be learned about one user, such as 1.0; a smaller one protects more and adds more noise",
+    "high": "the largest value that counts as it is, such as 60; larger ones are clamped to it",
     "high_total": "the most that one user may add to a key in total, such as 60",
     "keys": "the column to group by, such as 'country', or a list of columns",
-    "low": "the smallest value that counts as it is, such as 0; smaller ones are moved to it",
+    "low": "the smallest value that counts as it is, such as 0; smaller ones are clamped to it",
     "low_total": "the least that one user may add to a key in total, such as 0",
-    "max_keys_per_user": "the limit on the keys that one user counts in, such as 8",
-    "max_per_key": "how many records of one user count per key at most, such as 3",
+    "max_keys_per_user": "the limit on keys per user, such as 8",
+    "max_per_key": "the most records of one user that count in a key, such as 3",
     "measures": "what to compute per key, such as [plume.users(), plume.count(max_per_key=3)]",
-    "norm": "the greatest length of one user's vector of totals in a key, such as 3",
     "path": "the path of the file, such as 'budget.ledger' of a ledger",
-    "quantiles": "the list of quantiles, each from 0 to 1, such as [0.5, 0.99]",
     "query": "the plume.Query to answer",
     "text": "the statement, such as \"SELECT WITH DIFFERENTIAL_PRIVACY ... FROM 'rows.parquet' GROUP BY country\"",
     "unit": "the column that identifies the user whose rows these are",
-    "user": "the column that identifies the user, such as 'user_id'; what all rows of one user say is protected together",
-    "users": "how many users the keys have that matter to you, such as 500",
+    "user": "the column that identifies the user, such as 'user_id'; all rows of one user are protected together",
+    "users": "how many users a key has that matters to you, such as 500",
 }
-"""What arguments that must be given are; a name means the same in all functions."""
+"""What arguments that must be given are, where several functions have them; a name means the same in all of them."""
 # What others call an argument, where the words are not alike.
 _ELSEWHERE = {
     "by": ("keys",),
@@ -53,20 +50,31 @@ _ELSEWHERE = {
 }
 
 
+@dataclass(frozen=True)
+class _Hints:
+    """What a function says of its arguments itself."""
+
+    auto: Sequence[str]
+    instead: Mapping[str, str]
+    meanings: Mapping[str, str]
+
+
 def call_checked(
-    *, auto: Sequence[str] = (), instead: Mapping[str, str] | None = None
+    *, auto: Sequence[str] = (), instead: Mapping[str, str] | None = None, meanings: Mapping[str, str] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function explain a call that does not fit it.
 
-    `auto` names the arguments that may be left to "auto", and `instead` says of an argument that it does not have what to write instead.
+    `auto` names the arguments that may be left to "auto", `instead` says of an argument that it does not have what to write instead, and
+    `meanings` says what arguments are that no other function has.
     """
+    hints = _Hints(auto, instead or {}, MEANINGS | dict(meanings or {}))
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         fitting = signature(function)
 
         @wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            _refuse_misfit(fitting, f"plume.{function.__name__}", args, kwargs, (auto, instead or {}))
+            _refuse_misfit(fitting, f"plume.{function.__name__}", args, kwargs, hints)
             return function(*args, **kwargs)
 
         return checked
@@ -78,13 +86,14 @@ def making_checked(
     *, auto: Sequence[str] = (), instead: Mapping[str, str] | None = None
 ) -> Callable[[type[T]], type[T]]:
     """Make a class explain a call that does not fit it, as `call_checked` does for functions."""
+    hints = _Hints(auto, instead or {}, MEANINGS)
 
     def decorate(made: type[T]) -> type[T]:
         fitting, prepare = signature(made), vars(made)["__init__"]
 
         @wraps(prepare)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            _refuse_misfit(fitting, f"plume.{made.__name__}", args, kwargs, (auto, instead or {}))
+            _refuse_misfit(fitting, f"plume.{made.__name__}", args, kwargs, hints)
             prepare(self, *args, **kwargs)
 
         made.__init__ = checked  # type: ignore[method-assign]  # its signature is what it wraps
@@ -98,14 +107,13 @@ def _refuse_misfit(
     call: str,
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
-    hints: tuple[Sequence[str], Mapping[str, str]],
+    hints: _Hints,
 ) -> None:
     try:
         fitting.bind(*args, **kwargs)
     except TypeError:
-        auto, instead = hints
-        sentence = _unknown(fitting, kwargs, instead) or _misplaced(fitting, args, kwargs)
-        refusal = ArgumentError(f"{call} {sentence or _missing(fitting, args, kwargs, auto)}")
+        sentence = _unknown(fitting, kwargs, hints.instead) or _misplaced(fitting, args, kwargs)
+        refusal = ArgumentError(f"{call} {sentence or _missing(fitting, args, kwargs, hints)}")
     else:
         return
     raise refusal
@@ -138,12 +146,12 @@ def _misplaced(fitting: Signature, args: Sequence[Any], kwargs: Mapping[str, Any
     return f"takes {by_place} by position{f'; give {_listed(named)} by name' if named else ''}."
 
 
-def _missing(fitting: Signature, args: Sequence[Any], kwargs: Mapping[str, Any], auto: Sequence[str]) -> str:
+def _missing(fitting: Signature, args: Sequence[Any], kwargs: Mapping[str, Any], hints: _Hints) -> str:
     """Say what is missing and what each of it is."""
     given = {*_placed(fitting)[: len(args)], *kwargs}
     lacking = [name for name, one in fitting.parameters.items() if name not in given and one.default is Parameter.empty]
-    chosen = {name: f" With {name}={AUTO!r} it is chosen within the budget." for name in auto}
-    meanings = [f"{name} is {MEANINGS[name]}.{chosen.get(name, '')}" for name in lacking]
+    chosen = {name: f" With {name}={AUTO!r} it is chosen within the budget." for name in hints.auto}
+    meanings = [f"{name} is {hints.meanings[name]}.{chosen.get(name, '')}" for name in lacking]
     return " ".join([f"needs {_listed(lacking)}.", *meanings])
 
 

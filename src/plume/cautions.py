@@ -80,7 +80,7 @@ def budget_cautions(query: Query) -> Iterator[Caution]:
     elif delta > LARGEST_DELTA:
         yield Caution(
             "delta",
-            f"delta is {delta:g}: with up to this probability the guarantee may fail, and a key of one {query.user} alone be shown",
+            f"delta is {delta:g}: with up to this probability the guarantee fails, and a key of one {query.user} alone may be shown",
             f"Set delta to {LARGEST_DELTA:g} or less",
         )
 
@@ -93,9 +93,9 @@ def noise_cautions(calibrated: CalibratedQuery) -> Iterator[Caution]:
     needed, alone = (users_for_chance(calibrated.rounds, _EVEN, keys_of_user=keys) for keys in (limit, 1))
     widest = max(part.standard_deviation / _most(part) for part in calibrated.parts)
     wide = f"{LIMIT} is {limit:,}, and noise is as wide as what {_rounded(widest)} users add"
-    smaller = f"Set {LIMIT} to less than {limit:,} or epsilon to more" if limit > 1 else "Set epsilon to more"
+    smaller = f"Set {LIMIT} below {limit:,} or raise epsilon" if limit > 1 else "Raise epsilon"
     if widest > _FAR_WIDER * alone:
-        yield Caution(LIMIT, f"{wide}; keys may be shown that have {alone:,} users", smaller)
+        yield Caution(LIMIT, f"{wide}; keys with only {alone:,} users may be shown", smaller)
         return
     if widest > needed / 2:
         yield Caution(
@@ -143,5 +143,5 @@ def _lost(lost: list[Mechanism], users: int) -> Caution:
     return Caution(
         names,
         f"in a key of {users:,} users, as many as a key needs to be shown, noise is wider than the whole range of {names}",
-        f"Set {'max_per_key' if several else LIMIT} to less or epsilon to more, or read large keys only",
+        f"Lower {'max_per_key' if several else LIMIT} or raise epsilon, or rely on large keys only",
     )

@@ -14,7 +14,7 @@ from plume.choosing.keys_per_user import CANDIDATES
 from plume.choosing.open_numbers import example_numbers
 from plume.choosing.open_query import OpenQuery, decide_all
 from plume.errors import printable
-from plume.limit import describe_limit
+from plume.limit_meaning import describe_limit
 from plume.mechanisms.open_bound import open_bounds
 from plume.pipelines.pipeline import PlannedQuery
 from plume.plan.analysis import costs, shuffles, steps

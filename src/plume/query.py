@@ -20,7 +20,7 @@ from plume.privacy.budget import Budget, refuse_too_small
 from plume.redaction import Redaction
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
-from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, Kind
+from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, SettingKind
 
 SELECTION = "selection"
 """What selecting keys is called among the shares, beside the names of the measures."""
@@ -82,8 +82,8 @@ class Query:
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
     population: int | None = None
-    """How many people the users are drawn from, as the analyst knows it and not from the data; a delta above one over it is cautioned
-    against. It changes nothing else."""
+    """The number of people the users are drawn from, as the analyst knows it and not from the data. A delta above 1 divided by it is
+    cautioned against. It changes nothing else."""
 
     if TYPE_CHECKING:
         # What may be written is wider than what is kept: one name for several, a list for a tuple, a mapping for pairs.
@@ -244,13 +244,13 @@ def _refuse_bad_settings(query: Query) -> None:
     for setting in SETTINGS:
         value = getattr(query, setting.name, None)
         match setting.kind:
-            case Kind.WHOLE:
+            case SettingKind.WHOLE:
                 _refuse_bad_bound(setting.name, value)
-            case Kind.SIZE if value is not None:
+            case SettingKind.SIZE if value is not None:
                 _refuse_bad_size(setting.name, value)
-            case Kind.LIMIT if value != AUTO:
+            case SettingKind.LIMIT if value != AUTO:
                 _refuse_bad_bound(setting.name, value, or_auto=f", or {AUTO!r}")
-            case Kind.WORD if value not in setting.choices:
+            case SettingKind.WORD if value not in setting.choices:
                 raise MeasureError(f"{setting.name} is {value!r}; it must be one of {', '.join(setting.choices)}.")
 
 

@@ -15,10 +15,10 @@ from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
+from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
-from plume.engines.frames import is_spark_frame
 from plume.engines.input_size import bytes_to_read
 from plume.errors import (
     ColumnTypeError,
@@ -26,11 +26,10 @@ from plume.errors import (
     LedgerError,
     PlumeError,
     PublicKeysError,
-    SettingError,
     UsageError,
 )
 from plume.explanation import Explanation
-from plume.ledger.entry import Kind
+from plume.ledger.entry import EntryKind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, price_for, publish, released
 from plume.ledger.request import Request
@@ -38,8 +37,7 @@ from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.analysis import steps
-from plume.plan.types import Kind as ColumnKind
-from plume.plan.types import Schema
+from plume.plan.types import Kind, Schema
 from plume.planning import make_plan
 from plume.progress import show_progress
 from plume.query import Query, condition_texts
@@ -73,19 +71,19 @@ def run(  # noqa: PLR0913 - all of them are the caller's
 
     `data` is a path or list of paths (Parquet, CSV, JSON), a pandas or Polars DataFrame, a DuckDB relation, a Spark DataFrame, or
     anything else that offers an Arrow stream; or one of these with its unit declared by `plume.private`. `on_step` is called with the
-    name of each step as it starts, and learns nothing else. `progress=True` shows stage and time, and of large files how much of them is
-    read, on a terminal or in a notebook, until the run ends.
+    name of each step as it starts, and learns nothing else. `progress=True` shows the stage, the time and, for large files, how much has
+    been read, on a terminal or in a notebook, until the run ends.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
     the same `release_id` is charged once and gives the same rows for ever.
 
-    What the query should make its reader careful about is given to `warnings` as a `plume.PlumeWarning`, before anything is charged.
+    Cautions about the query are issued as warnings, each a `plume.PlumeWarning`, before anything is charged.
 
     Guarantee: the release is (epsilon, delta)-differentially private for one value of the user column added or removed, with the query's
     budget. docs/privacy.md.
     """
     data = rows_of(data, query.user) if isinstance(query, Query) else data
-    engine = engine or _engine_for(data)
+    engine = engine or default_engine([data])
     charged = _charged_dataset(ledger, dataset, release_id)
     _refuse_wrong_arguments(query, engine)
     shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
@@ -105,7 +103,7 @@ def _run_charged(
     named = release_id if release_id is not None else salt(SystemEntropy())
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
     with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
-        if claim.state == Kind.RELEASED:
+        if claim.state == EntryKind.RELEASED:
             return replace(released(claim, explanation), released_before=claim.released_at)
         warn(explanation.cautions)  # where warnings are errors, nothing is charged yet
         draw = ChargedDraw(SystemEntropy(), claim)
@@ -151,15 +149,6 @@ def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | No
             )
 
 
-def _engine_for(data: Any) -> Engine:
-    """Spark for what lies in Spark, DuckDB for everything else."""
-    if not is_spark_frame(data):
-        return DuckDB()
-    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
-
-    return Spark()
-
-
 def run_with(  # noqa: PLR0913 - `run` has them, too
     entropy: Entropy,
     query: Query,
@@ -190,7 +179,7 @@ def _run_planned(
     query = planned.query
     tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
-        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
+        tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
     with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
         if isinstance(data, Relation):
             _relate(session, data)
@@ -230,8 +219,8 @@ def _relate(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
-        "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
-        "CAST what must be of another type."
+        "the statement does not fit the types of its columns; check that text is not compared with numbers and that dates are not "
+        "added up, and CAST what must be of another type."
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
@@ -241,8 +230,7 @@ def _relate(session: Session, relation: Relation) -> None:
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
-    if not callable(getattr(engine, "open", None)):
-        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+    refuse_other_than_engine(engine)
 
 
 @call_checked()

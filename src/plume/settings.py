@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from plume.limit import MEANING
+from plume.limit_meaning import MEANING
 
 AUTO = "auto"
 """What stands where a number or a name is left open."""
@@ -25,7 +25,7 @@ NOISES = ("laplace", "gaussian")
 TIGHT, BASIC = "tight", "basic"
 
 
-class Kind(Enum):
+class SettingKind(Enum):
     """What a setting may be; its value says so in words."""
 
     NAME = "text"
@@ -46,7 +46,7 @@ class Setting:
 
     name: str
     """What it is called in Python, in query files, in records and by the ledger."""
-    kind: Kind
+    kind: SettingKind
     help: str
     """What it means, for the command line."""
     default: Any = None
@@ -70,17 +70,19 @@ class Setting:
 SETTINGS = (
     Setting(
         "user",
-        Kind.NAME,
+        SettingKind.NAME,
         "Column that identifies the user (the privacy unit).",
         required=True,
         metavar="COLUMN",
         sql="privacy_unit_column",
         sql_help="the column that identifies the user, as in privacy_unit_column = user_id",
     ),
-    Setting("keys", Kind.NAMES, "Column to group by; repeatable.", required=True, option="key", metavar="COLUMN"),
+    Setting(
+        "keys", SettingKind.NAMES, "Column to group by; repeatable.", required=True, option="key", metavar="COLUMN"
+    ),
     Setting(
         "measures",
-        Kind.NAMES,
+        SettingKind.NAMES,
         "What to compute per key; repeatable: 'count(3)', 'users()', 'sum(seconds, 0, 60) AS time', 'mean(seconds, 0, 60)', ...",
         required=True,
         option="measure",
@@ -88,7 +90,7 @@ SETTINGS = (
     ),
     Setting(
         "max_keys_per_user",
-        Kind.LIMIT,
+        SettingKind.LIMIT,
         f"{MEANING} '{AUTO}' chooses it within the budget.",
         required=True,
         metavar="NUMBER",
@@ -97,7 +99,7 @@ SETTINGS = (
     ),
     Setting(
         "epsilon",
-        Kind.NUMBER,
+        SettingKind.NUMBER,
         "The most to spend, such as 1.1.",
         required=True,
         metavar="NUMBER",
@@ -106,7 +108,7 @@ SETTINGS = (
     ),
     Setting(
         "delta",
-        Kind.NUMBER,
+        SettingKind.NUMBER,
         "Above 0 unless keys are public, such as 1e-5.",
         default=0.0,
         metavar="NUMBER",
@@ -114,19 +116,19 @@ SETTINGS = (
     ),
     Setting(
         "where",
-        Kind.CONDITION,
+        SettingKind.CONDITION,
         "Which rows count at all: \"seconds > 3 AND country = 'DE'\".",
         metavar="CONDITION",
     ),
     Setting(
         "public_keys",
-        Kind.KEYS,
+        SettingKind.KEYS,
         "A table of keys known without the data: all of them are released and no others.",
         metavar="FILE",
     ),
     Setting(
         "min_users",
-        Kind.WHOLE,
+        SettingKind.WHOLE,
         "Never release a key with fewer users.",
         default=1,
         metavar="N",
@@ -134,7 +136,7 @@ SETTINGS = (
     ),
     Setting(
         "selection",
-        Kind.WORD,
+        SettingKind.WORD,
         f"How keys are selected: {', '.join((AUTO, *STRATEGIES))}.",
         default=AUTO,
         choices=(AUTO, *STRATEGIES),
@@ -143,21 +145,21 @@ SETTINGS = (
     ),
     Setting(
         "noise",
-        Kind.WORD,
+        SettingKind.WORD,
         "Kind of noise; auto takes the one with the smaller error.",
         default=AUTO,
         choices=(AUTO, *NOISES),
     ),
     Setting(
         "composition",
-        Kind.WORD,
+        SettingKind.WORD,
         "How costs are composed; basic only adds epsilons up, as the paper does.",
         default=TIGHT,
         choices=(TIGHT, BASIC),
     ),
     Setting(
         "shares",
-        Kind.WEIGHTS,
+        SettingKind.WEIGHTS,
         "Weight of 'selection' or of a measure when the budget is divided; repeatable.",
         default=(),
         option="share",
@@ -165,8 +167,8 @@ SETTINGS = (
     ),
     Setting(
         "population",
-        Kind.SIZE,
-        "How many people the users are drawn from, as you know it, not from the data: delta should be below one over it.",
+        SettingKind.SIZE,
+        "Number of people the users are drawn from, as you know it and not from the data; delta should be below 1 divided by it.",
         metavar="NUMBER",
     ),
 )

@@ -1,16 +1,14 @@
 """Sums of whole numbers are released as whole numbers.
 
-Separate from the measure, whose noise knows no types of columns. docs/guarantees/sum.md.
+Separate from the measures, which say whether they are whole: their noise knows no types of columns. docs/guarantees/sum.md.
 """
 
 import numpy as np
 import pyarrow as pa
 
-from plume.mechanisms.sum import SumOfTotals
-from plume.plan.types import Kind, Schema
+from plume.plan.types import Schema
 from plume.query import Query
 
-_WHOLE = frozenset({Kind.INTEGER, Kind.BOOLEAN})
 # The outermost floating-point numbers that 64-bit integers hold.
 _LEAST, _MOST = -(2.0**63), 2.0**63 - 1024
 
@@ -22,7 +20,7 @@ def with_whole_sums(rows: pa.Table, query: Query, schema: Schema) -> pa.Table:
     """
     names = query.released_columns
     for measure in query.measures:
-        if isinstance(measure, SumOfTotals) and measure.is_whole and schema[measure.column].kind in _WHOLE:
+        if measure.is_whole({column: schema[column].kind for column in measure.value_columns}):
             place = names.index(measure.name)
             column = rows.schema.field(place).name
             rows = rows.set_column(place, column, _rounded(rows.column(place)))

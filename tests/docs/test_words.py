@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import plume
 from docs.words import NAMES, PAGES, ROOT, SOURCES, TEMPLATES, poor_names, slips
 from plume.cli.main import main
-from plume.limit import MEANING
+from plume.limit_meaning import MEANING
 
 EXPLAINING_THE_LIMIT = ("api.md", "cli.md", "sql.md", "glossary.md", "guarantees/bounding.md")
 
@@ -70,10 +70,12 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "tells whether a key is there",
         "a whole number from 1 on",
         "how keys are chosen",
+        "Keys that were chosen",
         "selects a limit",
         "clip that row",
         "clamp each user",
         "what a row says to the measures",
+        "the sum of what users say",
         "a row of the histogram",
         "a date or a moment",
         "data are read",

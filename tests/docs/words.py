@@ -27,11 +27,11 @@ UNIDIOMATIC = {
     "data is": r"\bdata (?:are|have|tell|show|stand|come|outgrow)\b",
 }
 DECIDED = {
-    "select (keys)": r"\bkeys? (?:is|are|was|were) chosen\b|\bcho(?:ose|oses|osing) keys\b|\bchosen keys\b|\bchoice of keys\b",
+    "select (keys)": r"(?i)\bkeys? (?:that )?(?:is|are|was|were) chosen\b|\b(?:cho(?:ose|oses|osing)|chosen|choice of) keys\b",
     "choose (numbers)": r"\bselect(?:s|ed|ing)? (?:the |a )?(?:limit|bound|range)s?\b",
     "clamp (one row)": r"\bclip(?:s|ped)? (?:that|a|the|each|one|every) (?:row|value|total|number)\b",
     "clip (one user)": r"\bclamp(?:s|ed)? (?:a|the|each|one|every) users?\b",
-    "contribution": r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b",
+    "contribution": r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b|\bwhat (?:these |the )?users? says?\b",
     "bucket": r"\brows? of (?:the|a|that|its|this) (?:noised )?histograms?\b",
     "timestamp": r"\b(?<!at the )(?<!at that )(?<!random )(?<!at any )moments?\b",
 }

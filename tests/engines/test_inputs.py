@@ -364,7 +364,7 @@ def test_csv_with_two_columns_of_a_wanted_name_is_refused(tmp_path: Path, header
 def test_csv_whose_first_line_may_be_a_row_says_what_is_missing_and_nothing_that_is_there(
     tmp_path: Path, row: str
 ) -> None:
-    said = r"^no column 'k' in rows\.csv; its first line must name the columns, in UTF-8, with these very letters\.$"
+    said = r"^no column 'k' in rows\.csv; its first line must name the columns, in UTF-8, spelled exactly like this\.$"
     with pytest.raises(ColumnNotFound, match=said):
         answer(asking(), write_text(tmp_path / "rows.csv", f"{row}\nb,x,1\n"))
 

@@ -141,7 +141,7 @@ def test_keys_with_floating_point_numbers_anywhere_inside_are_refused(name: str)
 )
 def test_keys_that_do_not_leave_duckdb_as_they_are_are_refused(name: str) -> None:
     rows = duckdb.connect().sql(f"SELECT 'a' AS u, CAST(NULL AS {name}) AS k")
-    with pytest.raises(ColumnTypeError, match="DuckDB does not hand over column 'k' of type"):
+    with pytest.raises(ColumnTypeError, match="DuckDB cannot export column 'k' of type"):
         answer(asking(), rows)
 
 

@@ -23,7 +23,7 @@ from plume.ledger import charge as charging
 from plume.ledger import claim as claims
 from plume.ledger import shelf as shelves
 from plume.ledger import store
-from plume.ledger.entry import Kind
+from plume.ledger.entry import EntryKind
 from plume.ledger.store import entries_of
 from plume.noise.entropy import SystemEntropy
 
@@ -100,7 +100,7 @@ def die_with_half_a_file() -> None:
     shelves.os.fdopen = open_deadly
 
 
-def entry(kind: Kind) -> Callable[..., bool]:
+def entry(kind: EntryKind) -> Callable[..., bool]:
     return lambda _path, what, *_: what == kind
 
 
@@ -115,19 +115,19 @@ def second_draw() -> Callable[..., bool]:
 
 
 ARMS: dict[str, Callable[[], None]] = {
-    "before reserving": lambda: die_around(charging, "append", when=entry(Kind.RESERVED)),
+    "before reserving": lambda: die_around(charging, "append", when=entry(EntryKind.RESERVED)),
     "inside the transaction that reserves": lambda: die_around(
-        store, "hash_of", when=lambda one: one.kind == Kind.RESERVED, after=True
+        store, "hash_of", when=lambda one: one.kind == EntryKind.RESERVED, after=True
     ),
-    "after reserving": lambda: die_around(charging, "append", when=entry(Kind.RESERVED), after=True),
-    "before drawing": lambda: die_around(claims, "append", when=entry(Kind.DRAWING)),
-    "after drawing is written down": lambda: die_around(claims, "append", when=entry(Kind.DRAWING), after=True),
+    "after reserving": lambda: die_around(charging, "append", when=entry(EntryKind.RESERVED), after=True),
+    "before drawing": lambda: die_around(claims, "append", when=entry(EntryKind.DRAWING)),
+    "after drawing is written down": lambda: die_around(claims, "append", when=entry(EntryKind.DRAWING), after=True),
     "between two draws": lambda: die_around(SystemEntropy, "words", when=second_draw()),
     "with half a file staged": die_with_half_a_file,
-    "before staging is written down": lambda: die_around(claims, "append", when=entry(Kind.STAGED)),
+    "before staging is written down": lambda: die_around(claims, "append", when=entry(EntryKind.STAGED)),
     "before the file gets its name": lambda: die_around(shelves.Shelf, "publish", when=lambda *_: True),
-    "before releasing is written down": lambda: die_around(claims, "append", when=entry(Kind.RELEASED)),
-    "after releasing": lambda: die_around(claims, "append", when=entry(Kind.RELEASED), after=True),
+    "before releasing is written down": lambda: die_around(claims, "append", when=entry(EntryKind.RELEASED)),
+    "after releasing": lambda: die_around(claims, "append", when=entry(EntryKind.RELEASED), after=True),
 }
 
 
@@ -204,7 +204,7 @@ def check(ledger: plume.Ledger, log: Path) -> None:
     """No overspending, no second draw, no draw without spending, no file that is not released, and a whole chain."""
     ledger.verify()
     entries = ledger.history()
-    charged = Counter(entry.release_id for entry in entries if entry.kind == Kind.RESERVED)
+    charged = Counter(entry.release_id for entry in entries if entry.kind == EntryKind.RESERVED)
     require(all(times == 1 for times in charged.values()), "charged twice", charged=charged)
     drawn = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     noise = [one for one in drawn if one["state"] == "drawing"]
@@ -216,8 +216,8 @@ def check(ledger: plume.Ledger, log: Path) -> None:
         processes[one["id"]].add(one["process"])
     require(all(len(found) == 1 for found in processes.values()), "noise was drawn twice", processes=processes)
     require(set(processes) <= set(charged), "noise was drawn without a charge")
-    released = {entry.release_id for entry in entries if entry.kind == Kind.RELEASED}
-    staged = {entry.release_id for entry in entries if entry.kind == Kind.STAGED}
+    released = {entry.release_id for entry in entries if entry.kind == EntryKind.RELEASED}
+    staged = {entry.release_id for entry in entries if entry.kind == EntryKind.STAGED}
     files = {path.stem for path in ledger.shelf.folder.glob("*.parquet")}
     require(released <= files <= staged, "files and entries differ", released=released, files=files)
 

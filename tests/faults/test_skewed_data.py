@@ -1,5 +1,6 @@
 """Data of the worst shapes in little memory: a release, or one clear message that memory ran out, and nothing left behind."""
 
+import re
 from pathlib import Path
 
 import duckdb
@@ -35,5 +36,5 @@ def test_a_hundred_million_skewed_rows_pass_in_two_gigabytes_or_fail_clearly(tmp
     except ResourceError as error:
         said = str(error)
     print(shape, said or f"{len(release)} keys")
-    assert not said or said.startswith("memory or the temporary folder ran out at step ")
+    assert not said or re.match(r"step \w+ ran out of memory or temporary disk space; ", said)
     assert not list(spill.iterdir())

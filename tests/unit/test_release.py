@@ -111,7 +111,7 @@ def test_a_release_without_rows_still_has_its_columns(none: Release) -> None:
 
 
 def test_a_release_without_rows_can_be_printed(none: Release) -> None:
-    assert str(none).splitlines()[:2] == ["k  count", "no key passed"]
+    assert str(none).splitlines()[:2] == ["k  count", "no keys were selected"]
 
 
 def test_a_release_without_rows_can_be_written(none: Release, tmp_path: Path) -> None:
@@ -250,7 +250,9 @@ def test_a_key_that_csv_cannot_hold_is_said(keys: list[Any], tmp_path: Path) -> 
 def test_a_place_where_nothing_can_be_written_is_said(some: Release, tmp_path: Path, place: str, writer: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match="could not be written; is its folder there, writable, and is there room"):
+    with pytest.raises(
+        OutputError, match="could not be written; check that its folder exists, is writable and has free space"
+    ):
         getattr(some, writer)(tmp_path / place)
     assert {path.name for path in tmp_path.rglob("*")} == {"file", "folder"}
 

@@ -14,7 +14,7 @@ from plume.explanation import Explanation
 from plume.ledger import request
 from plume.mechanisms.forms import ALIASES, FORMS
 from plume.selection.rule import rule_of
-from plume.settings import AUTO, NOISES, SETTINGS, STRATEGIES, Kind, Setting, values_of
+from plume.settings import AUTO, NOISES, SETTINGS, STRATEGIES, Setting, SettingKind, values_of
 from plume.statement import settings as statement_settings
 
 OF_BUDGET = ("epsilon", "delta")
@@ -23,17 +23,17 @@ QUERY = plume.Query(
     user="u", keys="k", measures=[plume.count(2)], max_keys_per_user=3, budget=plume.Budget(1.5, 1e-6), min_users=4
 )
 # As they would be written into a file, none of them the default.
-IN_FILES: dict[Kind, str] = {
-    Kind.NAME: '"text"',
-    Kind.NAMES: '["text"]',
-    Kind.CONDITION: '"v > 1"',
-    Kind.KEYS: '"keys.csv"',
-    Kind.WHOLE: "7",
-    Kind.SIZE: "1000",
-    Kind.LIMIT: '"auto"',
-    Kind.NUMBER: "0.5",
-    Kind.WORD: '"gaussian"',
-    Kind.WEIGHTS: "{selection = 2}",
+IN_FILES: dict[SettingKind, str] = {
+    SettingKind.NAME: '"text"',
+    SettingKind.NAMES: '["text"]',
+    SettingKind.CONDITION: '"v > 1"',
+    SettingKind.KEYS: '"keys.csv"',
+    SettingKind.WHOLE: "7",
+    SettingKind.SIZE: "1000",
+    SettingKind.LIMIT: '"auto"',
+    SettingKind.NUMBER: "0.5",
+    SettingKind.WORD: '"gaussian"',
+    SettingKind.WEIGHTS: "{selection = 2}",
 }
 
 
@@ -76,7 +76,7 @@ def test_the_record_holds_all_that_was_asked() -> None:
 def test_a_setting_that_comes_later_leaves_the_hash_of_old_questions_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = request.Request(plume.explain(QUERY), "visits")
     before = asked.digest
-    later = Setting("later", Kind.WHOLE, "A setting of a later version.", default=1)
+    later = Setting("later", SettingKind.WHOLE, "A setting of a later version.", default=1)
     monkeypatch.setattr(request, "SETTINGS", (*SETTINGS, later))
     monkeypatch.setattr(request, "values_of", lambda query: values_of(query) | {"later": 1})
     assert asked.digest == before

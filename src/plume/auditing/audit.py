@@ -10,7 +10,7 @@ from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.made_up import without_conditions
-from plume.auditing.noise import noise, noise_of_chosen_keys
+from plume.auditing.noise import noise, noise_of_selected_keys
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
@@ -104,7 +104,7 @@ def findings(trial: Trial, trials: int) -> Iterator[Finding]:
         if trial.query.public_keys is None:
             tests += [*novel_keys(regime, trials), *shared_keys(regime, 4 * trials)]
             if name == "loud":  # few users decide there, so that many keys are few rows
-                tests += noise_of_chosen_keys(regime, 4 * trials)
+                tests += noise_of_selected_keys(regime, 4 * trials)
         yield from (replace(finding, test=f"{finding.test}, {name}") for finding in tests)
 
 

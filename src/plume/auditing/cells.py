@@ -59,7 +59,7 @@ def _totals(answered: Answered, names: list[list[str]]) -> Floats:
 
 
 def novel_keys(trial: Trial, cells: int) -> list[Finding]:
-    """Chosen keys: users with keys that nobody else has must hardly ever have one shown."""
+    """Selected keys: users with keys that nobody else has must hardly ever have one shown."""
     limit, most = trial.query.selection_limit, trial.query.budget.delta
     # All counts of keys matter: what a user gives to each key may depend on how many there are.
     users = {keys: max(300, cells // max(keys, 4)) for keys in sorted(_numbers_of_keys(limit))}
@@ -87,7 +87,7 @@ def _numbers_of_keys(limit: int) -> set[int]:
 
 
 def shared_keys(trial: Trial, cells: int) -> list[Finding]:
-    """Chosen keys: a user more in as many keys as count, each with so many users that noise decides."""
+    """Selected keys: a user more in as many keys as count, each with so many users that noise decides."""
     limit = min(trial.query.selection_limit, 8)
     trial = replace(trial, query=replace(trial.query, max_keys_per_user=limit))
     epsilon, delta = _of_selection(trial)

@@ -16,7 +16,7 @@ from plume.auditing.noise import follows
 from plume.auditing.statistics import Floats, Seen, epsilon_shown
 from plume.auditing.trial import Trial
 from plume.auditing.watching import Noised
-from plume.choosing.choices import Choice
+from plume.choosing.calibrated_choice import Choice
 from plume.choosing.histogram import BUCKET, list_buckets
 from plume.choosing.keys_per_user import CANDIDATES, FULL, FULLNESS, USERS, NoiseKeysPerUser
 from plume.choosing.open_numbers import example_numbers

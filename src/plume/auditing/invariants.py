@@ -52,7 +52,7 @@ def _newcomers(limit: int) -> list[_Newcomer]:
 
 
 def invariants(trial: Trial) -> list[Finding]:
-    """Check all of them, for keys that are chosen and for keys that are known."""
+    """Check all of them, for keys that are selected and for keys that are known."""
     limit = min(trial.query.selection_limit, _FEW_KEYS)
     chosen = replace(trial, query=with_private(trial.query, budget=_GENEROUS, max_keys_per_user=limit))
     newcomers = _newcomers(limit)

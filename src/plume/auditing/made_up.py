@@ -64,7 +64,7 @@ def with_public(query: Query, keys: Sequence[str]) -> Query:
 
 
 def with_private(query: Query, *, budget: Budget, max_keys_per_user: int) -> Query:
-    """Ask the same about keys that are chosen."""
+    """Ask the same about keys that are selected."""
     return replace(query, public_keys=None, budget=budget, max_keys_per_user=max_keys_per_user)
 
 

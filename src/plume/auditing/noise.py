@@ -78,8 +78,8 @@ def _in_one_measure(explanation: Explanation, one: Claim, other: Claim) -> bool:
     )
 
 
-def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
-    """Check the noise on keys that were chosen by chance: it has its law if it shares no draw with what chose them."""
+def noise_of_selected_keys(trial: Trial, draws: int) -> list[Finding]:
+    """Check the noise on keys that were selected by chance: it has its law if it shares no draw with what selected them."""
     explanation = trial.explain()
     even = max(float(facts.get("threshold", facts.get("users_for_even_chance", 0))) for facts in explanation.selection)
     # Where the fewest users are demanded, the largest weights may not count.
@@ -91,7 +91,7 @@ def noise_of_chosen_keys(trial: Trial, draws: int) -> list[Finding]:
     return [
         Finding(
             LAYER,
-            f"{claim.column}: noise on chosen keys does not depend on the choice",
+            f"{claim.column}: noise on selected keys does not depend on the selection",
             follows(_drawn(claim, answered, exact[claim.position]), claim.deviation, claim.tail),
             len(answered.keys),
         )

@@ -65,7 +65,7 @@ class Tight:
         return RoundedGaussian(drawable(Fraction(sigma)))
 
     def rounds(self, size: float) -> tuple[SelectionStrategy, ...]:
-        """Choose keys with noise of this size, and thresholds that spend their own part of delta."""
+        """Select keys with noise of this size, and thresholds that spend their own part of delta."""
         if self.selection is None:
             return ()
         share = self.shares.selection

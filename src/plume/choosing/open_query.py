@@ -14,7 +14,7 @@ import pyarrow as pa
 from plume.calibration.calibrated_query import CAP, CalibratedQuery, calibrate, mean_noise, with_other_numbers
 from plume.calibration.columns import MeasureColumns
 from plume.calibration.shares import Shares, shares_of
-from plume.choosing.choices import Choice, choice_of
+from plume.choosing.calibrated_choice import Choice, calibrate_choice
 from plume.choosing.histogram import bucket_of, list_buckets, noise_histogram, table_of_buckets
 from plume.choosing.keys_per_user import (
     CANDIDATES,
@@ -175,7 +175,7 @@ def _stages(
     counted = CountKeys("by_user_again", rows.gathered, USER, steps.KEYS_OF_USER, calibrated.max_keys_per_user)
     share_of = dict(zip(query.choices, shares.choices, strict=True))
     for what in still_open:
-        choice = choice_of(query, what, calibrated, share_of[what])
+        choice = calibrate_choice(query, what, calibrated, share_of[what])
         if isinstance(choice, NoiseKeysPerUser):
             yield _keys_per_user(query, calibrated, choice, rows.gathered)
         else:

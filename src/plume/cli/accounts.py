@@ -12,7 +12,7 @@ import click
 from plume.cli.explaining import explain_options
 from plume.cli.terminal import put
 from plume.errors import BudgetExceeded, printable
-from plume.ledger.entry import Entry, Kind
+from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.price import DELTAS, EPSILONS
 from plume.privacy.budget import Budget
@@ -98,15 +98,15 @@ def show_history(file: Path, layout: str) -> None:
 
 def _told(ledger: Ledger, entry: Entry) -> str:
     match entry.kind:
-        case Kind.DATASET:
+        case EntryKind.DATASET:
             return f"may spend {_amount(entry)}"
-        case Kind.RESERVED:
+        case EntryKind.RESERVED:
             return f"{entry.release_id} was charged {_amount(entry)}"
-        case Kind.DRAWING:
+        case EntryKind.DRAWING:
             return f"{entry.release_id} began to draw noise"
-        case Kind.STAGED:
+        case EntryKind.STAGED:
             return f"{entry.release_id} was written"
-        case Kind.RELEASED:
+        case EntryKind.RELEASED:
             return f"{entry.release_id} was released: {ledger.question(str(entry.release_id))}"
         case _:
             return f"{entry.release_id} was {entry.kind}; what it cost stays spent"

@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from plume.cli.help import HelpfulCommand
-from plume.cli.options import force_option, query_options, query_options_without_epsilon, quiet_option, together
+from plume.cli.options import combine_options, force_option, query_options, query_options_without_epsilon, quiet_option
 from plume.settings import AUTO, STRATEGIES
 
-grid_options = together(
+grid_options = combine_options(
     click.option(
         "--limit",
         "limits",

@@ -8,27 +8,19 @@ from typing import Any
 
 import click
 
+from plume.settings import SETTINGS
+
 MOST_NEEDED = "What most people need"
 _ALL, _OTHERS = "Options", "Other options"
+_FIRST = ("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "--delta", "--where")
 GROUPS: dict[str, tuple[str, ...]] = {
-    MOST_NEEDED: (
-        *("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "--delta", "--where"),
-        *("--intervals", "--out", "--report"),
-    ),
+    MOST_NEEDED: (*_FIRST, "--intervals", "--out", "--report"),
     "What must hold": ("--error", "--absolute-error", "--total", "--chance"),
     "What to try": ("--limit", "--at-epsilon", "--at-selection", "--at-measure", "--users-per-key", "--keys-of-user"),
     "What names in a statement mean": ("--table", "--public-table", "--unit"),
     "More about what to ask": (
-        *(
-            "--query",
-            "--public-keys",
-            "--min-users",
-            "--selection",
-            "--noise",
-            "--composition",
-            "--share",
-            "--population",
-        ),
+        "--query",
+        *(setting.flag for setting in SETTINGS if setting.flag not in _FIRST),
         "--pipeline",
     ),
     "Where results go": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from plume.cli.help import HelpfulCommand
-from plume.settings import AUTO, REQUIRED, SETTINGS, Kind, Setting
+from plume.settings import AUTO, REQUIRED, SETTINGS, Setting, SettingKind
 
 Command = Callable[..., None]
 Option = Callable[[Command], Command]
@@ -18,7 +18,7 @@ Option = Callable[[Command], Command]
 _FILE = click.Path(path_type=Path)
 
 
-def together(*options: Option) -> Option:
+def combine_options(*options: Option) -> Option:
     """Make one decorator of several; help shows their options in this order."""
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
 
@@ -76,23 +76,23 @@ _from_file = click.option(
     metavar="FILE",
     help="A .toml file with these options; options on the command line override it.",
 )
-_READ_AS: dict[Kind, dict[str, Any]] = {
-    Kind.NAME: {},
-    Kind.NAMES: {"multiple": True},
-    Kind.CONDITION: {},
-    Kind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
-    Kind.WHOLE: {"type": int, "show_default": True},
-    Kind.SIZE: {"type": int},
-    Kind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
-    Kind.NUMBER: {"type": float},
-    Kind.WORD: {"show_default": True},
-    Kind.WEIGHTS: {"type": (str, float), "multiple": True},
+_READ_AS: dict[SettingKind, dict[str, Any]] = {
+    SettingKind.NAME: {},
+    SettingKind.NAMES: {"multiple": True},
+    SettingKind.CONDITION: {},
+    SettingKind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
+    SettingKind.WHOLE: {"type": int, "show_default": True},
+    SettingKind.SIZE: {"type": int},
+    SettingKind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
+    SettingKind.NUMBER: {"type": float},
+    SettingKind.WORD: {"show_default": True},
+    SettingKind.WEIGHTS: {"type": (str, float), "multiple": True},
 }
 """How click reads a setting of each kind."""
 
 
 def _query_options(*, required: bool) -> Option:
-    return together(_from_file, *(_option_of(setting, required=required) for setting in SETTINGS))
+    return combine_options(_from_file, *(_option_of(setting, required=required) for setting in SETTINGS))
 
 
 def _option_of(setting: Setting, *, required: bool) -> Option:
@@ -110,7 +110,7 @@ def _option_of(setting: Setting, *, required: bool) -> Option:
 
 
 query_options = _query_options(required=True)
-query_options_without_epsilon = together(
+query_options_without_epsilon = combine_options(
     _from_file, *(_option_of(setting, required=True) for setting in SETTINGS if setting.name != "epsilon")
 )
 optional_query_options = _query_options(required=False)
@@ -124,7 +124,7 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return dict(value.split("=", 1) for value in values)
 
 
-engine_options = together(
+engine_options = combine_options(
     click.option(
         "--engine",
         type=click.Choice(["duckdb", "spark"]),
@@ -162,12 +162,12 @@ engine_errors_option = click.option(
     "--engine-errors-to",
     type=_FILE,
     metavar="FILE",
-    help="NOT PRIVATE: write what the engine says of failures, which may quote data, to a .txt or .log file for you alone, "
-    "whose name gets the words NOT-PRIVATE.",
+    help="NOT PRIVATE: write the engine's error messages, which may quote data, to a .txt or .log file that only you can read. "
+    "NOT-PRIVATE is added to its name.",
 )
 
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
-output_options = together(
+output_options = combine_options(
     click.option(
         "--intervals",
         type=float,
@@ -188,7 +188,7 @@ output_options = together(
         type=click.Choice(["keep", "null"]),
         default="keep",
         show_default=True,
-        help="What becomes of means, deviations and quantiles that are mostly noise.",
+        help="Keep means, deviations and quantiles that are mostly noise, or put NULL in their place.",
     ),
     click.option(
         "--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values in a column."
@@ -213,7 +213,7 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return _settings(ctx, param, values)
 
 
-table_options = together(
+table_options = combine_options(
     click.option(
         "--table",
         "tables",
@@ -241,7 +241,7 @@ table_options = together(
     ),
 )
 
-ledger_options = together(
+ledger_options = combine_options(
     click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
     click.option("--dataset", metavar="NAME", help="Dataset in the ledger to charge."),
     click.option(

@@ -7,7 +7,7 @@ from typing import Any
 
 from plume.errors import UsageError
 from plume.redaction import Redaction
-from plume.settings import AUTO, SETTINGS, Kind
+from plume.settings import AUTO, SETTINGS, SettingKind
 
 
 def _is_number(value: Any) -> bool:
@@ -35,21 +35,24 @@ def _is_weights(value: Any) -> bool:
 
 
 _UNREADABLE = (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError)
-_FITS: dict[Kind, Callable[[Any], bool]] = {
-    Kind.NAME: _is_text,
-    Kind.NAMES: _is_list,
-    Kind.CONDITION: _is_text,
-    Kind.KEYS: _is_text,
-    Kind.WHOLE: _is_whole,
-    Kind.SIZE: _is_whole,
-    Kind.LIMIT: _is_limit,
-    Kind.NUMBER: _is_number,
-    Kind.WORD: _is_text,
-    Kind.WEIGHTS: _is_weights,
+_FITS: dict[SettingKind, Callable[[Any], bool]] = {
+    SettingKind.NAME: _is_text,
+    SettingKind.NAMES: _is_list,
+    SettingKind.CONDITION: _is_text,
+    SettingKind.KEYS: _is_text,
+    SettingKind.WHOLE: _is_whole,
+    SettingKind.SIZE: _is_whole,
+    SettingKind.LIMIT: _is_limit,
+    SettingKind.NUMBER: _is_number,
+    SettingKind.WORD: _is_text,
+    SettingKind.WEIGHTS: _is_weights,
 }
 # The settings of a query, and what its run needs beside them.
-_KINDS = {setting.name: setting.kind for setting in SETTINGS} | {"pipeline": Kind.WORD, "data": Kind.NAMES}
-_WRITTEN = {Kind.CONDITION: "text", Kind.KEYS: "text", Kind.WORD: "text"}
+_KINDS = {setting.name: setting.kind for setting in SETTINGS} | {
+    "pipeline": SettingKind.WORD,
+    "data": SettingKind.NAMES,
+}
+_WRITTEN = {SettingKind.CONDITION: "text", SettingKind.KEYS: "text", SettingKind.WORD: "text"}
 """What is written in a file where Python takes more than text."""
 
 
@@ -86,4 +89,4 @@ def _as_option(name: str, value: Any) -> Any:
     """Bring a value into the form in which the command line has it."""
     if isinstance(value, dict):
         return list(value.items())
-    return [value] if _KINDS[name] is Kind.NAMES and isinstance(value, str) else value
+    return [value] if _KINDS[name] is SettingKind.NAMES and isinstance(value, str) else value

@@ -22,7 +22,7 @@ from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import PlumeWarning, UsageError
 from plume.output.engine_errors import engine_errors_to
-from plume.output.files import marked
+from plume.output.files import with_not_private_suffix
 from plume.query import Query
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
@@ -83,10 +83,10 @@ def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator
     if options["engine_errors_to"] is None:
         yield
         return
-    target = marked(options["engine_errors_to"])
+    target = with_not_private_suffix(options["engine_errors_to"])
     check_targets([(target, ERRORS_ENDINGS)], options, files)
     with engine_errors_to(target, overwrite=options["force"]):
-        remarks(quiet=options["quiet"])(f"NOT PRIVATE: what the engine says of failures goes to {target}")
+        remarks(quiet=options["quiet"])(f"NOT PRIVATE: the engine's error messages are written to {target}")
         yield
 
 

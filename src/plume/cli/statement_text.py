@@ -13,7 +13,7 @@ def read_text(given: str) -> str:
     if given != DASH and not is_statement_file(given):
         return given
     named = "standard input" if given == DASH else repr(given)
-    refusal = InputError(f"{named} could not be read as a statement; is it there, as text in UTF-8?")
+    refusal = InputError(f"{named} could not be read as a statement; check that the file exists and is text in UTF-8.")
     with redacting(OSError, ValueError, AttributeError, to=refusal):  # a closed standard input is None
         return sys.stdin.buffer.read().decode() if given == DASH else Path(given).read_text(encoding="utf-8")
 

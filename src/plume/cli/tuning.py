@@ -8,7 +8,7 @@ from plume.cli.measure_text import parse_measure
 from plume.cli.output import print_result
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import remarks
-from plume.output.files import marked
+from plume.output.files import with_not_private_suffix
 from plume.tuning.tuning import USUAL_LIMITS, NotPrivateTuning, tune
 
 _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_json}
@@ -16,8 +16,8 @@ _WRITERS = {".csv": NotPrivateTuning.write_csv, ".json": NotPrivateTuning.write_
 
 def tune_query(options: Mapping[str, Any]) -> None:
     """Estimate, and print or write; whatever leaves says that it is not private."""
-    out = None if options["out"] is None else marked(options["out"])
-    report = None if options["report"] is None else marked(options["report"])
+    out = None if options["out"] is None else with_not_private_suffix(options["out"])
+    report = None if options["report"] is None else with_not_private_suffix(options["report"])
     check_targets([(out, tuple(_WRITERS)), (report, REPORT_ENDINGS)], options, options["files"])
     tuning = tune(
         make_query(options),

@@ -34,7 +34,8 @@ def let_database_in(session: Databases, name: str, table: DatabaseTable, wanted:
         raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
     database = identifier(f"database_of_{name}", DUCKDB)
     refusal = InputError(
-        f"{shown} could not be opened as a DuckDB database; is it one, of this version, and is nobody writing to it?"
+        f"{shown} could not be opened as a DuckDB database; check that it is one, that this version of DuckDB can read it, "
+        "and that no other program is writing to it."
     )
     with blaming_data(refusal):
         session.attach(str(path), database)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from plume.arguments import making_checked
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.databases import let_database_in
-from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession, typed
+from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type, is_handed_over
 from plume.engines.engine import DatabaseTable, Table
@@ -29,7 +29,7 @@ from plume.engines.json_records import with_records_in_lines
 from plume.engines.parquet_values import read_by_arrow, refuse_types_of_no_other_reader, select_reading
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
-from plume.plan.dialect import Dialect, constant, identifier
+from plume.plan.dialect import Dialect, constant, identifier, typed
 from plume.plan.expressions import Value
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Kind
@@ -247,7 +247,8 @@ def _answers(session: DuckDBSession, select: str) -> bool:
 
 def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
     refusal = InputError(
-        f"this {type(content).__name__} could not be read; can all of it be read, and does DuckDB know the types of its columns?"
+        f"this {type(content).__name__} could not be read; "
+        "check that all of it can be read, and that DuckDB knows the types of its columns."
     )
     with blaming_data(refusal):
         if isinstance(content, duckdb.DuckDBPyRelation):
@@ -273,7 +274,7 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
     for column in kinds:
         if column in types and not is_handed_over(types[column]):
             raise ColumnTypeError(
-                f"DuckDB does not hand over column {column!r} of type {types[column].id} as it is; cast it first."
+                f"DuckDB cannot export column {column!r} of type {types[column].id}; cast it to another type first."
             )
     wanted = list(kinds) if set(kinds) <= set(types) else list(types)
     # Arrow knows no integers of 128 bits; as text they come through whole.
@@ -282,7 +283,7 @@ def _keep_relation(session: DuckDBSession, name: str, relation: Any, kinds: Mapp
     stream = withheld(name, lambda: pa.RecordBatchReader.from_stream(relation.project(listed)))
     refuse_unreadable(stream.schema, kinds)
     session.read(f"{name}_stream", sound(stream, in_microseconds))
-    columns = ", ".join(typed(column, wide) for column in wanted)
+    columns = ", ".join(typed(column, wide, DUCKDB) for column in wanted)
     session.keep(name, f"SELECT {columns} FROM {identifier(f'{name}_stream', DUCKDB)}")
 
 

@@ -12,7 +12,7 @@ from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
 from plume.engines.engine import Noising, Table
 from plume.errors import InputError
-from plume.plan.dialect import constant, identifier
+from plume.plan.dialect import constant, identifier, typed
 from plume.plan.nodes import Lookup, Noise
 from plume.plan.printing.duckdb import DUCKDB, DuckDBPrinter
 from plume.plan.printing.printer import SALT_UNKNOWN
@@ -85,7 +85,7 @@ class DuckDBSession:
         """Write rows down as a step; columns named in `types` get these types, which Arrow may not know."""
         arrow = f"{name}_arrow"
         self.read(arrow, rows)
-        columns = ", ".join(typed(column, types) for column in rows.column_names)
+        columns = ", ".join(typed(column, types, DUCKDB) for column in rows.column_names)
         self.keep(name, f"SELECT {columns} FROM {identifier(arrow, DUCKDB)}")
         self._connection.unregister(arrow)
 
@@ -167,9 +167,3 @@ def _version(file: Path) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def typed(column: str, types: Schema) -> str:
-    """Print a column, as the type that `types` has for it, if any."""
-    quoted = identifier(column, DUCKDB)
-    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted

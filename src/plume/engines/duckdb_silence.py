@@ -28,8 +28,8 @@ def _failure(step: str, error: Exception) -> PlumeError | KeyboardInterrupt:
             return KeyboardInterrupt()
         case _ if _is_out_of_room(error):
             return ResourceError(
-                f"memory or the temporary folder ran out at step {step}; "
-                "give DuckDB a larger memory limit, or a temporary directory with more room."
+                f"step {step} ran out of memory or temporary disk space; "
+                "give DuckDB a larger memory limit, or a temporary directory with more space."
             )
         case _:
             return EngineError(f"step {step} failed; the reason is withheld, since it may quote data.")

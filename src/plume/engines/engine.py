@@ -1,4 +1,9 @@
-"""What an engine is: somewhere a plan can run."""
+"""What an engine is: somewhere a plan can run.
+
+A new one is a module beside this one with its `Engine` and its `Session`, a printer of its SQL in `plan/printing/` and a line in the
+registry there. The command line names it in `cli/options.py` and makes it in `cli/asking.py`; `default_engine.py` takes it for data that
+lies in it.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

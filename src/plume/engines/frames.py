@@ -26,7 +26,7 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
             "or a DuckDB relation."
         )
     refusal = InputError(
-        f"this {kind} cannot be read as a table; is a column of a type that Arrow does not have, or have two columns one name?"
+        f"this {kind} cannot be read as a table; check that Arrow has a type for each column, and that no two columns have the same name."
     )
     with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
         rows = _typed(_arrow(content, kinds), kinds)

@@ -124,7 +124,7 @@ def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> No
             f"the first line does not name {', '.join(map(repr, missing))}; it names {', '.join(map(repr, names))}"
         )
         raise ColumnNotFound(
-            f"no column {missing[0]!r} in {files.names}; its first line must name the columns, in UTF-8, with these very letters.",
+            f"no column {missing[0]!r} in {files.names}; its first line must name the columns, in UTF-8, spelled exactly like this.",
             name=missing[0],
         )
     as_asked = {name.casefold(): name for name in kinds}

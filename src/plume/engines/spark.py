@@ -27,7 +27,7 @@ from plume.errors import SettingError
 from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
 from plume.noise.entropy import SystemEntropy, salt
-from plume.plan.dialect import Dialect, identifier
+from plume.plan.dialect import Dialect, identifier, typed
 from plume.plan.nodes import Lookup, Noise
 from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.plan.printing.spark import ASK_STORE, SPARK, SparkPrinter
@@ -209,7 +209,7 @@ class SparkRun:
         arrow = f"{name}_arrow"
         self._written[name] = rows.num_rows
         self._show(arrow, lambda: make_frame(rows, self._session))
-        columns = ", ".join(_typed(column, types) for column in rows.column_names)
+        columns = ", ".join(typed(column, types, SPARK) for column in rows.column_names)
         self.define(name, f"SELECT {columns} FROM {identifier(arrow, SPARK)}")
 
     def fetch(self, name: str, order: tuple[str, ...]) -> pa.Table:
@@ -318,8 +318,3 @@ def _leave(session: Any) -> None:
         # Python closes it once more when it collects the session. In PySpark 4.1 this waits for threads that all sessions share,
         # and for ever if Python happens to collect it in one of them.
         session.client.close = lambda: None
-
-
-def _typed(column: str, types: Schema) -> str:
-    quoted = identifier(column, SPARK)
-    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted

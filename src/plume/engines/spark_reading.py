@@ -111,7 +111,8 @@ def _open_memory(run: SparkInput, name: str, table: Table) -> None:
     rows = to_arrow(table.content, table.kinds)
     refuse_ambiguous([column for column in rows.schema.names if rows.schema.names.count(column) > 1], table.kinds)
     refusal = InputError(
-        f"this {type(table.content).__name__} could not be read; can all of it be read, and does Spark know the types of its columns?"
+        f"this {type(table.content).__name__} could not be read; "
+        "check that all of it can be read, and that Spark knows the types of its columns."
     )
     with redacting(EngineError, to=refusal):
         whole = withheld(name, lambda: rows if isinstance(rows, pa.Table) else rows.read_all())

@@ -73,7 +73,8 @@ def _changed(frame: Any, kinds: Collection[str], change: Callable[[str, str], st
 def write_folder(rows: pa.Table, path: str) -> None:
     """Write rows as one Parquet file in a new folder, wherever Spark can write; readers look for its mark of success."""
     refusal = OutputError(
-        f"Spark could not write {path!r}; is it new, does Spark know its scheme, and may it write there?"
+        f"Spark could not write {path!r}; check that the path does not exist yet, that Spark knows its scheme, "
+        "and that Spark may write there."
     )
     with redacting(Exception, to=refusal):  # Spark's words are long, and the reasons are these three
         make_frame(rows).coalesce(1).write.mode("error").parquet(path)

@@ -38,7 +38,7 @@ def start_session(
         # Workers on this machine run this very Python, with what is installed in it.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     where = f"master {master!r}" if remote is None else "that remote server"
-    refusal = SettingError(f"Spark did not start on {where}; is it there, and are the settings right?")
+    refusal = SettingError(f"Spark did not start on {where}; check that it is there and that the settings are right.")
     # Spark's own words may hold what the settings held, such as passwords. A server does not take all settings that a new Spark takes, and
     # says so for each; what it takes is what counts.
     with redacting(Exception, to=refusal), warnings.catch_warnings(action="ignore"):

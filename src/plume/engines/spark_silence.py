@@ -63,10 +63,10 @@ def _failure(step: str, error: Exception) -> PlumeError:
     """Say what went wrong in words of our own."""
     if any(sign in str(error) for sign in _OUT_OF_ROOM) or isinstance(error, MemoryError):
         return ResourceError(
-            f"memory or disk ran out at step {step}; give executors more, or make pieces smaller with spark.sql.shuffle.partitions."
+            f"step {step} ran out of memory or disk space; give executors more, or make pieces smaller with spark.sql.shuffle.partitions."
         )
     if any(sign in str(error) for sign in _OF_THE_STORE):
         return StoreError(
-            f"the store of selected keys failed at step {step}; nothing was released. Is every node of it up?"
+            f"the store of selected keys failed at step {step}; nothing was released. Check that all of its nodes are up."
         )
     return EngineError(f"Spark failed at step {step}; its message is withheld, since it may quote data.")

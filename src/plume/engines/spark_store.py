@@ -54,4 +54,6 @@ def _failure(error: Exception) -> SettingError:
             "executors cannot ask the store: Plume or redis is not installed there; install Plume's wheel and redis on them, "
             "or leave the store out."
         )
-    return SettingError("executors cannot reach the store; is it there, and does its address hold on their machines?")
+    return SettingError(
+        "executors cannot reach the store; check that it is running, and that its address is valid on their machines."
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from plume.errors import BudgetExceeded, LedgerError
 from plume.ledger.composition import Total, least_total, total
-from plume.ledger.entry import Entry, Kind
+from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
 from plume.ledger.store import Refused, append, read_entries
 
@@ -24,7 +24,7 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
             "charges_before": len(charges),
         }
         try:
-            return append(path, Kind.RESERVED, dataset, release_id, content)
+            return append(path, EntryKind.RESERVED, dataset, release_id, content)
         except Refused:
             if len(account(read_entries(path), dataset)[1]) == len(charges):
                 raise
@@ -32,12 +32,12 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
 
 def account(entries: tuple[Entry, ...], dataset: str) -> tuple[Limit, list[Price]]:
     """Give the limit of a dataset, and what was charged to it."""
-    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == Kind.DATASET}
+    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == EntryKind.DATASET}
     if dataset not in limits:
         known = ", ".join(map(repr, limits)) or "none yet"
         raise LedgerError(f"the ledger has no dataset {dataset!r}; it has {known}.")
     return limits[dataset], [
-        entry.price for entry in entries if entry.kind == Kind.RESERVED and entry.dataset == dataset
+        entry.price for entry in entries if entry.kind == EntryKind.RESERVED and entry.dataset == dataset
     ]
 
 

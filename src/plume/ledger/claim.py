@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plume.errors import LedgerDamaged, LedgerError
 from plume.ledger.charge import charge
-from plume.ledger.entry import Entry, Kind
+from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.price import Price
 from plume.ledger.shelf import Shelf, hash_of_bytes
 from plume.ledger.store import append, entries_of
@@ -32,7 +32,7 @@ class Claim:
     """A hash of what is asked: the same id never stands for two questions."""
 
     @property
-    def state(self) -> Kind | None:
+    def state(self) -> EntryKind | None:
         """How far the release is, as the ledger has it."""
         found = self._entries()
         return found[-1].kind if found else None
@@ -40,7 +40,7 @@ class Claim:
     @property
     def released_at(self) -> str | None:
         """When it was released, if it was."""
-        return next((entry.at for entry in self._entries() if entry.kind == Kind.RELEASED), None)
+        return next((entry.at for entry in self._entries() if entry.kind == EntryKind.RELEASED), None)
 
     def reserve(self, price: Price) -> None:
         """Charge the dataset, once; a release that is reserved already is not charged again."""
@@ -49,22 +49,22 @@ class Claim:
 
     def begin_drawing(self) -> Entry:
         """Write down that noise is drawn from here on: from now on a crash loses the release."""
-        return self._append(Kind.DRAWING, {})
+        return self._append(EntryKind.DRAWING, {})
 
     def stage(self, content: bytes) -> None:
         """Write the release down where nobody sees it yet."""
-        self._append(Kind.STAGED, {"sha256": self.shelf.stage(self.release_id, content)})
+        self._append(EntryKind.STAGED, {"sha256": self.shelf.stage(self.release_id, content)})
 
     def publish(self) -> None:
         """Let everybody see it; again after a crash, if need be."""
         if self.shelf.staged(self.release_id).exists():
             self.shelf.publish(self.release_id)
         self.read()
-        self._append(Kind.RELEASED, {})
+        self._append(EntryKind.RELEASED, {})
 
     def read(self) -> bytes:
         """Give the bytes that were released, the same ones for ever."""
-        expected = next(entry.content["sha256"] for entry in self._entries() if entry.kind == Kind.STAGED)
+        expected = next(entry.content["sha256"] for entry in self._entries() if entry.kind == EntryKind.STAGED)
         released = self.shelf.released(self.release_id)
         content = released.read_bytes() if released.exists() else b""
         if hash_of_bytes(content) != expected:
@@ -74,26 +74,26 @@ class Claim:
             )
         return content
 
-    def recover(self) -> Kind | None:
+    def recover(self) -> EntryKind | None:
         """Bring a release that a crash left behind to where it belongs; doing it twice is doing it once."""
         match self.state:
-            case Kind.DRAWING:
+            case EntryKind.DRAWING:
                 self.shelf.drop_stage(self.release_id)
-                self._append(Kind.LOST, {})
-            case Kind.STAGED:
+                self._append(EntryKind.LOST, {})
+            case EntryKind.STAGED:
                 self.publish()
         return self.state
 
     def abandon(self) -> None:
         """Give a reserved release up for good; what it cost stays spent."""
-        if self.recover() != Kind.RESERVED:
+        if self.recover() != EntryKind.RESERVED:
             raise LedgerError(f"release {self.release_id!r} is {self.state}; only a reserved one can be abandoned.")
-        self._append(Kind.ABANDONED, {})
+        self._append(EntryKind.ABANDONED, {})
 
     def _entries(self) -> tuple[Entry, ...]:
         return entries_of(self.path, self.release_id)
 
-    def _append(self, kind: Kind, content: dict[str, str]) -> Entry:
+    def _append(self, kind: EntryKind, content: dict[str, str]) -> Entry:
         return append(self.path, kind, self.dataset, self.release_id, content)
 
 
@@ -114,7 +114,7 @@ def claimed(
     with shelf.lock(release_id):
         claim = Claim(path, shelf, dataset, release_id, request)
         _refuse_another_question(entries_of(path, release_id), claim, earlier)
-        if claim.recover() in (Kind.LOST, Kind.ABANDONED):
+        if claim.recover() in (EntryKind.LOST, EntryKind.ABANDONED):
             raise LedgerError(
                 f"release {release_id!r} is {claim.state}: its budget is spent and nothing of it was or will be shown; "
                 "use another release_id, which is charged anew."

@@ -13,7 +13,7 @@ from plume.ledger.price import Price
 BEGINNING = "0" * 64
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """What an entry says happened."""
 
     DATASET = "dataset"
@@ -26,20 +26,20 @@ class Kind(StrEnum):
 
 
 MOVES = {
-    Kind.RESERVED: None,
-    Kind.DRAWING: Kind.RESERVED,
-    Kind.STAGED: Kind.DRAWING,
-    Kind.RELEASED: Kind.STAGED,
-    Kind.LOST: Kind.DRAWING,
-    Kind.ABANDONED: Kind.RESERVED,
+    EntryKind.RESERVED: None,
+    EntryKind.DRAWING: EntryKind.RESERVED,
+    EntryKind.STAGED: EntryKind.DRAWING,
+    EntryKind.RELEASED: EntryKind.STAGED,
+    EntryKind.LOST: EntryKind.DRAWING,
+    EntryKind.ABANDONED: EntryKind.RESERVED,
 }
 """Which entry of a release each must follow."""
 
 _RESERVED = ("epsilon", "delta", "pure", "mu", "passing", "total_epsilon", "total_delta", "charges_before")
-_CONTENTS: dict[Kind, dict[str, type]] = {
-    Kind.DATASET: {"epsilon": int, "delta": int},
-    Kind.RESERVED: dict.fromkeys(_RESERVED, int) | {"request": str},
-    Kind.STAGED: {"sha256": str},
+_CONTENTS: dict[EntryKind, dict[str, type]] = {
+    EntryKind.DATASET: {"epsilon": int, "delta": int},
+    EntryKind.RESERVED: dict.fromkeys(_RESERVED, int) | {"request": str},
+    EntryKind.STAGED: {"sha256": str},
 }
 """What entries hold, by their kinds; those of the others hold nothing."""
 
@@ -49,7 +49,7 @@ class Entry:
     """What happened, to which dataset and which release; `content` holds numbers and hashes, never anything read from data."""
 
     number: int
-    kind: Kind
+    kind: EntryKind
     dataset: str
     release_id: str | None
     at: str
@@ -72,7 +72,7 @@ def written(content: Mapping[str, Any]) -> str:
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
 
-def read_content(kind: Kind, text: str) -> Mapping[str, Any]:
+def read_content(kind: EntryKind, text: str) -> Mapping[str, Any]:
     """Read what an entry holds; raises ValueError if no entry of its kind holds that."""
     content = json.loads(text)
     if not isinstance(content, dict) or {name: type(value) for name, value in content.items()} != _CONTENTS.get(
@@ -90,7 +90,7 @@ def hash_of(entry: Entry) -> str:
 
 def refuse_broken_chain(entries: Iterable[Entry]) -> None:
     """Refuse a ledger whose entries do not follow from each other: by hash, by number, and by the steps of each release."""
-    previous, states = BEGINNING, dict[str | None, Kind]()
+    previous, states = BEGINNING, dict[str | None, EntryKind]()
     for number, entry in enumerate(entries, start=1):
         if (entry.number, entry.previous, entry.hash) != (number, previous, hash_of(entry)):
             raise LedgerDamaged(
@@ -101,7 +101,7 @@ def refuse_broken_chain(entries: Iterable[Entry]) -> None:
         previous, states[entry.release_id] = entry.hash, entry.kind
 
 
-def _is_in_order(entry: Entry, states: Mapping[str | None, Kind]) -> bool:
-    if entry.kind == Kind.DATASET:
+def _is_in_order(entry: Entry, states: Mapping[str | None, EntryKind]) -> bool:
+    if entry.kind == EntryKind.DATASET:
         return entry.release_id is None
     return entry.release_id is not None and states.get(entry.release_id) == MOVES[entry.kind]

@@ -14,7 +14,7 @@ from plume.ledger import verification
 from plume.ledger.charge import account
 from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
-from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
+from plume.ledger.entry import BEGINNING, Entry, EntryKind, refuse_broken_chain
 from plume.ledger.price import DELTAS, EPSILONS, limit_of
 from plume.ledger.request import describe, recorded
 from plume.ledger.room import Account, BudgetPlan, charge_or_name_largest, plan_charge
@@ -67,7 +67,7 @@ class Ledger:
         limit = limit_of(budget)
         if name in self.datasets():
             raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
-        append(self.path, Kind.DATASET, name, None, {"epsilon": limit.epsilon, "delta": limit.delta})
+        append(self.path, EntryKind.DATASET, name, None, {"epsilon": limit.epsilon, "delta": limit.delta})
         return Dataset(self, name)
 
     def dataset(self, name: str) -> "Dataset":
@@ -77,7 +77,7 @@ class Ledger:
 
     def datasets(self) -> tuple[str, ...]:
         """Name all datasets."""
-        return tuple(entry.dataset for entry in self.history() if entry.kind == Kind.DATASET)
+        return tuple(entry.dataset for entry in self.history() if entry.kind == EntryKind.DATASET)
 
     def history(self) -> tuple[Entry, ...]:
         """Give everything that happened, in order."""
@@ -87,7 +87,7 @@ class Ledger:
         """Say in words what a release answered, as its file records it; the ledger itself keeps a hash of it."""
         check_release_id(release_id)
         claim = self._claim(release_id)
-        if claim.state != Kind.RELEASED:
+        if claim.state != EntryKind.RELEASED:
             return "not released; what was asked is kept as a hash only"
         with suppress(LedgerDamaged):
             return describe(recorded(claim.read())["query"])

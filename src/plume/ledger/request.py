@@ -25,7 +25,7 @@ from plume.errors import PlumeBug
 from plume.explanation import Explanation, decide
 from plume.far_dates import python_rows
 from plume.ledger.claim import Claim
-from plume.ledger.entry import Kind
+from plume.ledger.entry import EntryKind
 from plume.mechanisms.mechanism import Mechanism
 from plume.release import RECORD
 from plume.settings import SETTINGS, values_of
@@ -82,7 +82,7 @@ class Request:
             return True
         # Plans may be printed otherwise today. Then what stands in a released file decides, where that is all there is to ask.
         complete = self.relation is None and self.explanation.query.public_keys is None
-        return complete and claim.state == Kind.RELEASED and self._is_answered_by(recorded(claim.read()))
+        return complete and claim.state == EntryKind.RELEASED and self._is_answered_by(recorded(claim.read()))
 
     @property
     def _as_in_0_1_0(self) -> str:

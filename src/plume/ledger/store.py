@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
-from plume.ledger.entry import BEGINNING, Entry, Kind, hash_of, read_content, refuse_broken_chain, written
+from plume.ledger.entry import BEGINNING, Entry, EntryKind, hash_of, read_content, refuse_broken_chain, written
 from plume.ledger.schema import APPLICATION, VERSION, create_tables, refuse_changed_schema
 from plume.output.files import OWNER_ONLY, sync_folder, whole_file, write_new
 from plume.redaction import Redaction, redacting
@@ -19,7 +19,7 @@ _WAIT_SECONDS = 30
 # SQLite's locks cannot be relied on there.
 _NETWORK = ("nfs", "cifs", "smb", "afs", "ceph", "lustre", "glusterfs", "fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse")
 # The whole chain is read before what allows or spends a budget; the steps that follow a charge need not read it again.
-_CHECKED_BEFORE = (Kind.DATASET, Kind.RESERVED)
+_CHECKED_BEFORE = (EntryKind.DATASET, EntryKind.RESERVED)
 _COLUMNS = "number, kind, dataset, release_id, at, content, previous, hash"
 
 _Result = TypeVar("_Result")
@@ -85,7 +85,7 @@ def refuse_damaged_file(path: Path) -> None:
     _reading(path, refuse_changed_schema)
 
 
-def append(path: Path, kind: Kind, dataset: str, release_id: str | None, content: Mapping[str, Any]) -> Entry:
+def append(path: Path, kind: EntryKind, dataset: str, release_id: str | None, content: Mapping[str, Any]) -> Entry:
     """Add one entry, on disk when this returns; never to a ledger that was changed by hand."""
 
     def add(connection: sqlite3.Connection) -> Entry:
@@ -108,7 +108,7 @@ def _select(connection: sqlite3.Connection, rest: str, *values: str) -> tuple[En
     # All at once: a cursor that is left in the middle, by an entry that cannot be read, would keep the file locked.
     rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {rest}", values).fetchall()
     return tuple(
-        Entry(number, Kind(kind), dataset, release_id, at, read_content(Kind(kind), content), previous, hash_)
+        Entry(number, EntryKind(kind), dataset, release_id, at, read_content(EntryKind(kind), content), previous, hash_)
         for number, kind, dataset, release_id, at, content, previous, hash_ in rows
     )
 
@@ -172,10 +172,10 @@ def _failure(path: Path, error: Exception) -> Exception:
         case said if "locked" in said:
             return LedgerError(f"{str(path)!r} was in use for {_WAIT_SECONDS} seconds; try again.")
         case said if "readonly" in said or "unable to open" in said:
-            return LedgerError(f"{str(path)!r} cannot be written; are it and its folder writable?")
+            return LedgerError(f"{str(path)!r} cannot be written; check that it and its folder are writable.")
         case said if "full" in said or "I/O" in said:
             return ResourceError(
-                f"{str(path)!r} could not be written: the disk is full or failing. What it says is still true."
+                f"{str(path)!r} could not be written: the disk is full or failing. Its entries are unchanged."
             )
         case _:
             return LedgerDamaged(f"{str(path)!r} is not a Plume ledger, or is damaged.")

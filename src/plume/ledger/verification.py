@@ -5,7 +5,7 @@ from pathlib import Path
 from plume.errors import LedgerDamaged
 from plume.ledger.claim import claim_of
 from plume.ledger.composition import total
-from plume.ledger.entry import BEGINNING, Entry, Kind, refuse_broken_chain
+from plume.ledger.entry import BEGINNING, Entry, EntryKind, refuse_broken_chain
 from plume.ledger.price import Limit, Price
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import read_entries, refuse_damaged_file
@@ -23,7 +23,7 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
         )
     _refuse_overspending(entries)
     for entry in entries:
-        if entry.kind == Kind.RELEASED:
+        if entry.kind == EntryKind.RELEASED:
             claim_of(path, shelf, _reservation(entries, entry)).read()
     return hashes[-1]
 
@@ -33,9 +33,9 @@ def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
     limits: dict[str, Limit] = {}
     charges: dict[str, list[Price]] = {}
     for entry in entries:
-        if entry.kind == Kind.DATASET:
+        if entry.kind == EntryKind.DATASET:
             limits[entry.dataset], charges[entry.dataset] = Limit(**entry.content), []
-        elif entry.kind == Kind.RESERVED:
+        elif entry.kind == EntryKind.RESERVED:
             charges[entry.dataset].append(entry.price)
     for dataset, charged in charges.items():
         if not total(charged, limits[dataset]).within(limits[dataset]):
@@ -45,10 +45,10 @@ def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
             )
 
 
-def unfinished(entries: tuple[Entry, ...]) -> dict[str, Kind]:
+def unfinished(entries: tuple[Entry, ...]) -> dict[str, EntryKind]:
     """Find the releases that were begun and neither finished nor given up."""
     states = {entry.release_id: entry.kind for entry in entries if entry.release_id is not None}
-    open_states = (Kind.RESERVED, Kind.DRAWING, Kind.STAGED)
+    open_states = (EntryKind.RESERVED, EntryKind.DRAWING, EntryKind.STAGED)
     return {release_id: kind for release_id, kind in states.items() if kind in open_states}
 
 

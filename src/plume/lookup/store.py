@@ -127,7 +127,7 @@ def _failure(error: Exception) -> StoreError:
         case ImportError():
             reason = "the package redis is not installed there; run pip install redis."
         case _:
-            reason = "is it there, of version 6.2 or newer, with room, and are all nodes of a cluster up?"
+            reason = "check that it is running version 6.2 or newer, has free memory, and that all nodes of a cluster are up."
     return StoreError(f"the store could not be asked or written to: {reason}")
 
 

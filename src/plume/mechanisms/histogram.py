@@ -109,7 +109,7 @@ def _text(edge: float) -> str:
     return repr(float(edge)).removesuffix(".0")
 
 
-@call_checked()
+@call_checked(meanings={"edges": "the list of numbers between which values are counted, such as [0, 10, 60]"})
 def histogram(
     column: str, edges: Sequence[float], *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Histogram:

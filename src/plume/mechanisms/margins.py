@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plume.mechanisms.scale import Floats
-from plume.noise.noise import Noise, half_width
+from plume.noise.noise import Distribution, half_width
 
 LEVEL = 0.95
 """How often, at least, the value before noise lies between the margins of a released number."""
@@ -26,7 +26,7 @@ _WIDEST = 0.5
 class Blur:
     """What lies between an exact integer of a state and the noised one: noise, in steps of 2**-bits, and rounding where there are such."""
 
-    noise: Noise
+    noise: Distribution
     bits: int = 0
 
     @property

@@ -32,7 +32,7 @@ _OWN_MEAN = DownWeight(Column("total"), Column("values"), 1)
 
 @dataclass(frozen=True)
 class Mean(Measure):
-    """The mean of a column per key, each value moved into [low, high].
+    """The mean of a column per key, each value clamped to [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
 
@@ -130,7 +130,7 @@ class Mean(Measure):
 
 @dataclass(frozen=True)
 class MeanWithChosenRange(Mean):
-    """The same with a range that was chosen: by then the user's values have been added up, and it is their own mean that is moved into it.
+    """The same with a range that was chosen: by then the user's values have been added up, and it is their own mean that is clamped to it.
 
     Guarantee: that of a mean with this range. docs/guarantees/auto-bounds.md.
     """
@@ -209,10 +209,10 @@ def mean(
     name: str | None = None,
     where: str | None = None,
 ) -> Mean:
-    """Average a column per key; each value is moved into [low, high], which are numbers, dates or timestamps.
+    """Average a column per key; each value is clamped to [low, high], which are numbers, dates or timestamps.
 
     A user with more than `max_per_key` values in a key is weighted down to that number. With 1, each user's own mean counts once. With
-    `high="auto"` the bound is chosen within the budget and each user's own mean is moved into the bounds; `low` then is 0, or "auto" for
+    `high="auto"` the bound is chosen within the budget and each user's own mean is clamped to the bounds; `low` then is 0, or "auto" for
     minus the same.
 
     >>> mean("seconds", low=0, high=60).name
@@ -224,7 +224,7 @@ def mean(
 FORMS = (
     Form(
         mean,
-        "mean(seconds, 0, 60), where every value is moved into 0 to 60",
+        "mean(seconds, 0, 60), where every value is clamped to the range 0 to 60",
         SqlForm("AVG", (PER_GROUP, PER_ROW)),
         alias="avg",
     ),

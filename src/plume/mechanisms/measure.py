@@ -18,6 +18,7 @@ from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.rows import condition
 from plume.plan.expressions import Expression
+from plume.plan.types import Kind
 
 PER_GROUP, PER_ROW = "contribution_bounds_per_group", "contribution_bounds_per_row"
 """What statements call bounds on what a user has in a group, and on single values."""
@@ -51,6 +52,11 @@ class Measure:
     def parts_in_time(self) -> frozenset[str]:
         """None, where values are numbers."""
         return frozenset()
+
+    def is_whole(self, kinds: Mapping[str, Kind]) -> bool:
+        """No: values may have fractions, or what is whole is an integer already."""
+        del kinds
+        return False
 
     def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
         """Where each column is one part, there is nothing to add: the noise of a part is as wide in all keys."""

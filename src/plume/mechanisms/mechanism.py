@@ -89,6 +89,9 @@ class Mechanism(Protocol):
     def parts_in_time(self) -> frozenset[str]:
         """The parts that are in microseconds, since values are dates or timestamps."""
 
+    def is_whole(self, kinds: Mapping[str, Kind]) -> bool:
+        """Whether its one number is released as a whole one, for columns of these kinds."""
+
     @property
     def value_columns(self) -> Mapping[str, frozenset[Kind]]:
         """The columns whose values it reads, and of which kinds they may be."""

@@ -1,6 +1,6 @@
 """A bound that a measure leaves open: what may be chosen for it within the budget, and what is looked at to choose.
 
-Until it is chosen, contributions stay on a grid that is the same for all data; then they are moved into the bound and onto its own grid.
+Until it is chosen, contributions stay on a grid that is the same for all data; then they are clamped to the bound and onto its own grid.
 docs/guarantees/auto-bounds.md.
 """
 

@@ -34,7 +34,7 @@ _FROM_THE_END = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Quantiles(Measure):
-    """Quantiles of a column per key, each value moved into [low, high].
+    """Quantiles of a column per key, each value clamped to [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
 
@@ -187,7 +187,7 @@ def _refuse_bad_quantiles(quantiles: tuple[Any, ...]) -> None:
             )
 
 
-@call_checked()
+@call_checked(meanings={"quantiles": "the list of quantiles, each from 0 to 1, such as [0.5, 0.99]"})
 def quantiles(  # noqa: PLR0913 - what quantiles are of, which, and three named settings
     column: str,
     quantiles: Sequence[float],
@@ -198,7 +198,7 @@ def quantiles(  # noqa: PLR0913 - what quantiles are of, which, and three named 
     name: str | None = None,
     where: str | None = None,
 ) -> Quantiles:
-    """Find quantiles of a column per key; each value is moved into [low, high], which are numbers, dates or timestamps.
+    """Find quantiles of a column per key; each value is clamped to [low, high], which are numbers, dates or timestamps.
 
     Any number of them costs as much as one. Their columns are called `<column>_p50`, `<column>_p99_9` and so on.
 

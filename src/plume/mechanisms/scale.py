@@ -75,11 +75,11 @@ class Scale:
         return Number(self._position(column))
 
     def leaf(self, column: str, leaves: int) -> Leaf:
-        """Read in which of `leaves` ranges of equal width each value of a column lies, moved into the bounds."""
+        """Read in which of `leaves` ranges of equal width each value of a column lies, clamped to the bounds."""
         return Leaf(self._position(column), self.low, self.high, leaves)
 
     def steps(self, column: str) -> Quantise:
-        """Read a column in steps from the middle, each value moved into the bounds."""
+        """Read a column in steps from the middle, each value clamped to the bounds."""
         low, high = self.bounds
         return Quantise(self._position(column), self.exponent, self.middle, low, high)
 
@@ -87,7 +87,7 @@ class Scale:
         return Column(column) if self.kind is Kind.FLOAT else Microseconds(Column(column))
 
     def release(self, values: Floats) -> pa.Array:
-        """Move values into the bounds and give them as what the bounds are."""
+        """Clamp values to the bounds and give them as what the bounds are."""
         inside = np.clip(values, self.low, self.high)
         match self.kind:
             case Kind.DATE:

@@ -20,6 +20,7 @@ from plume.plan.types import Kind
 from plume.settings import AUTO
 
 _BOUNDS = ("low_total", "high_total")
+_WHOLE = frozenset({Kind.INTEGER, Kind.BOOLEAN})
 # Sums of 2**32 users stay within 64 bits.
 _LARGEST_WHOLE = 2.0**31
 NO_LOW = "a sum has low_total and high_total, not low and high: they bound what one user adds to a key in total, not single values"
@@ -28,7 +29,7 @@ NO_LOW = "a sum has low_total and high_total, not low and high: they bound what 
 
 @dataclass(frozen=True)
 class SumOfTotals(Measure):
-    """The sum of a column per key, each user's own total in the key moved into [low_total, high_total].
+    """The sum of a column per key, each user's own total in the key clamped to [low_total, high_total].
 
     Guarantee: one user changes one key by at most max(|low_total|, |high_total|), exactly, on the grid. docs/guarantees/sum.md.
     """
@@ -53,9 +54,12 @@ class SumOfTotals(Measure):
     def _is_open(self) -> bool:
         return is_open(self.low_total, self.high_total, _BOUNDS)
 
+    def is_whole(self, kinds: Mapping[str, Kind]) -> bool:
+        """Whether the column and the bounds are whole, and sums stay within 64 bits. docs/guarantees/sum.md."""
+        return kinds[self.column] in _WHOLE and self._has_whole_bounds
+
     @property
-    def is_whole(self) -> bool:
-        """Whether totals of whole numbers stay whole within the bounds, and their sums within 64 bits."""
+    def _has_whole_bounds(self) -> bool:
         bounds = (self.low_total, self.high_total)
         return all(float(bound).is_integer() and abs(float(bound)) <= _LARGEST_WHOLE for bound in bounds)
 
@@ -87,7 +91,7 @@ class SumOfTotals(Measure):
         return {"total": Sum(given(self.where, Quantise(Column(self.column), self._grid().exponent)))}
 
     def preprocess(self) -> Columns:
-        """Move the total into its bounds; a user without values adds nothing."""
+        """Clamp the total to its bounds; a user without values adds nothing."""
         grid = self._grid()
         return {"total": Clamp(Column("total"), grid.low, grid.high)}
 
@@ -117,8 +121,8 @@ class SumWithChosenRange(SumOfTotals):
     """
 
     @property
-    def is_whole(self) -> bool:
-        """The same for all bounds that 64 bits allow, so that what is chosen does not change the type of the sum."""
+    def _has_whole_bounds(self) -> bool:
+        """Take all bounds that 64 bits allow for whole, so that what is chosen does not change the type of the sum."""
         return abs(float(self.high_total)) <= _LARGEST_WHOLE
 
     def combine_raw(self) -> Aggregates:
@@ -126,7 +130,7 @@ class SumWithChosenRange(SumOfTotals):
         return _fine_total(self)
 
     def preprocess(self) -> Columns:
-        """Move the total into its range, and onto the grid."""
+        """Clamp the total to its range, and onto the grid."""
         return {"total": on_grid(Column("total"), self._grid())}
 
 
@@ -138,7 +142,7 @@ def _fine_total(measure: SumOfTotals) -> Aggregates:
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
     column: str, low_total: float | str, high_total: float | str, *, name: str | None = None, where: str | None = None
 ) -> SumOfTotals:
-    """Sum a column per key; each user's total per key is moved into [low_total, high_total].
+    """Sum a column per key; each user's total per key is clamped to [low_total, high_total].
 
     With `high_total="auto"` the bound is chosen within the budget; `low_total` then is 0, or "auto" for minus the same. With `where=`,
     only records that satisfy the condition are summed.
@@ -152,7 +156,7 @@ def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
 FORMS = (
     Form(
         sum,
-        "sum(seconds, 0, 60), where one user's total per key is moved into 0 to 60",
+        "sum(seconds, 0, 60), where one user's total per key is clamped to the range 0 to 60",
         SqlForm("SUM", (PER_GROUP,)),
     ),
 )

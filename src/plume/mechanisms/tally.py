@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise
+from plume.noise.noise import Distribution
 
 Integers = NDArray[np.int64]
 
@@ -55,7 +55,7 @@ class NoisyTally:
     It has a memory, unlike other mechanisms' state, since no tree could be noised as a whole: most of its nodes are never looked at.
     """
 
-    def __init__(self, exact: Tally, noise: Noise, entropy: Entropy) -> None:
+    def __init__(self, exact: Tally, noise: Distribution, entropy: Entropy) -> None:
         self._exact, self._noise, self._entropy = exact, noise, entropy
         self._drawn: dict[int, tuple[Integers, Integers]] = {}
 
@@ -65,7 +65,7 @@ class NoisyTally:
         return self._exact.keys
 
     @property
-    def noise(self) -> Noise:
+    def noise(self) -> Distribution:
         """The noise on each range."""
         return self._noise
 

@@ -35,7 +35,7 @@ _THIRD = Fraction(1, 3)
 
 @dataclass(frozen=True)
 class Variance(Measure):
-    """The population variance of a column per key, each value moved into [low, high].
+    """The population variance of a column per key, each value clamped to [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to as many, with all their values.
 
@@ -138,7 +138,7 @@ class Variance(Measure):
         return steps * float(self._unit) + float(self._centre * self.scale.unit**2)
 
     def _within(self, variance: Floats) -> Floats:
-        """Move a variance into what the variance of values in the range can be."""
+        """Clamp a variance to what the variance of values in the range can be."""
         return np.clip(variance, 0, self._greatest)
 
     def margins(self, noised: State, blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
@@ -185,7 +185,7 @@ class StandardDeviation(Variance):
 def variance(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
 ) -> Variance:
-    """Take the population variance of a column per key; each value is moved into [low, high].
+    """Take the population variance of a column per key; each value is clamped to [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to that number.
 

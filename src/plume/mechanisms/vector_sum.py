@@ -110,7 +110,12 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@call_checked()
+@call_checked(
+    meanings={
+        "columns": "the names of the columns that are added up, such as ['east', 'north']",
+        "norm": "the greatest length of one user's vector of totals in a key, such as 3",
+    }
+)
 def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum", where: str | None = None) -> VectorSum:
     """Sum several columns per key; each user's vector of totals per key is shortened to a Euclidean length of at most `norm`.
 

@@ -9,7 +9,7 @@ from plume.noise.entropy import Entropy
 from plume.root import smallest_whole
 
 
-class Noise(Protocol):
+class Distribution(Protocol):
     """A distribution over the integers, centred at zero, that can be drawn from exactly."""
 
     @property
@@ -27,13 +27,13 @@ class Noise(Protocol):
         """Draw `size` independent values."""
 
 
-def tails(noise: Noise, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
+def tails(noise: Distribution, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
     """Give `tail` of many numbers; equal ones are computed once."""
     different, places = np.unique(at_least, return_inverse=True)
     found: NDArray[np.float64] = np.array([noise.tail(number) for number in different.tolist()], np.float64)[places]
     return found
 
 
-def half_width(noise: Noise, level: float) -> int:
+def half_width(noise: Distribution, level: float) -> int:
     """Find the smallest width that noise does not exceed, on either side, with a probability of at least `level`."""
     return smallest_whole(lambda width: 2 * noise.tail(width + 1) <= 1 - level, -1, 1)

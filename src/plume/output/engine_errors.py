@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plume.arguments import call_checked
 from plume.errors import PlumeError, printable, without_secrets
-from plume.output.files import marked, owned_file
+from plume.output.files import owned_file, with_not_private_suffix
 from plume.redaction import listening, tell_operator
 
 WARNING = "NOT PRIVATE: messages of the engine, which may quote data. Do not share this file."
@@ -21,12 +21,12 @@ def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[P
     The file's name gets the words NOT-PRIVATE if it lacks them, and is given. Only its owner can read it. A file that is there is
     replaced only with `overwrite=True`. Errors and releases stay as they are without it.
 
-    >>> with engine_errors_to("/nowhere/errors.txt"):
+    >>> with engine_errors_to("/gone/x.txt"):
     ...     pass
     Traceback (most recent call last):
-    plume.errors.OutputError: '/nowhere/errors.NOT-PRIVATE.txt' could not be written; is its folder there, writable, and is there room?
+    plume.errors.OutputError: '/gone/x.NOT-PRIVATE.txt' could not be written; check that its folder exists, is writable and has free space.
     """
-    target = marked(Path(path))
+    target = with_not_private_suffix(Path(path))
     with (
         owned_file(target, _paragraph(WARNING), overwrite=overwrite) as add,
         listening(lambda text: add(_paragraph(text))),

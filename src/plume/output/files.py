@@ -20,7 +20,7 @@ OWNER_ONLY = 0o600
 _MARK = "NOT-PRIVATE"
 
 
-def marked(path: Path) -> Path:
+def with_not_private_suffix(path: Path) -> Path:
     """Put the words NOT-PRIVATE into the name of a file."""
     return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
@@ -44,7 +44,9 @@ def write_text(path: Path, text: str, *, overwrite: bool) -> None:
 def _failure(path: Path, error: Exception) -> OutputError:
     if isinstance(error, FileExistsError) and not path.is_dir():
         return OutputExists(f"{str(path)!r} exists; give another name, or overwrite=True to replace it.")
-    return OutputError(f"{str(path)!r} could not be written; is its folder there, writable, and is there room?")
+    return OutputError(
+        f"{str(path)!r} could not be written; check that its folder exists, is writable and has free space."
+    )
 
 
 def _replace(partial: Path, path: Path) -> None:

@@ -31,7 +31,9 @@ def show(
         for line in zip(*cells, strict=True)
     ]
     head = "  ".join(f"{name:>{width}}" for name, width in zip(names, widths, strict=True))
-    more = [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no key passed"]
+    more = (
+        [f"... {rows.num_rows} rows"] if rows.num_rows > limit else [] if rows.num_rows else ["no keys were selected"]
+    )
     return "\n".join([head, *lines, *more])
 
 

@@ -19,4 +19,6 @@ def runtime_optimized(calibrated: CalibratedQuery) -> Noise:
     contributed = (*steps.keys(calibrated), *steps.weight(calibrated), *steps.contributions(calibrated))
     keyed = steps.combine_by_key(calibrated, Map("contributions", bounded, contributed), name="keyed")
     selected = steps.select_keys(calibrated, keyed, by_user)
-    return steps.noise_measures(calibrated, KeepSelected("safe", keyed, selected, calibrated.keys, Lookup.BROADCAST))
+    return steps.noise_measures(
+        calibrated, KeepSelected("keyed_selected", keyed, selected, calibrated.keys, Lookup.BROADCAST)
+    )

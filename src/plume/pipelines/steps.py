@@ -1,4 +1,7 @@
-"""The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them."""
+"""The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them.
+
+`bound` is the first bounding, before keys are selected; `safe_contributions` is the second, of what is left in selected keys.
+"""
 
 from dataclasses import dataclass, replace
 

@@ -6,6 +6,7 @@ from datetime import date, datetime
 
 from plume.errors import PlumeBug
 from plume.plan.expressions import Value
+from plume.plan.types import Schema
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,12 @@ class Dialect:
 def identifier(name: str, dialect: Dialect) -> str:
     """Quote a name so that it can only be a name."""
     return dialect.quote + name.replace(dialect.quote, dialect.quote * 2) + dialect.quote
+
+
+def typed(column: str, types: Schema, dialect: Dialect) -> str:
+    """Print a column, as the type that `types` has for it, if any."""
+    quoted = identifier(column, dialect)
+    return f"CAST({quoted} AS {types[column].engine_name}) AS {quoted}" if column in types else quoted
 
 
 def constant(value: Value, dialect: Dialect) -> str:  # noqa: C901 - one case per type

@@ -61,7 +61,7 @@ def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
         case KeepFew():
             return f"at most {step.limit} keys per {step.user}"
         case Clip():
-            return f"as much as {step.limit} keys per {step.user}"
+            return f"clipped to the norm of {step.limit} keys"
         case KeepSelected():
             return f"lookup by {step.lookup.value}"
         case KeepUsers() | DropUsers():
@@ -71,6 +71,6 @@ def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
         case Scan():
             return "public" if step.public else "the table"
         case Map(where=where) if where is not None:
-            return "some rows"
+            return "filter"
         case _:
             return ""

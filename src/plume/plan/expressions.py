@@ -58,7 +58,7 @@ class When:
 
 @dataclass(frozen=True)
 class Quantise:
-    """A number as whole steps of 2**exponent from an origin, rounded half up and moved into [low, high]; anything else becomes NULL."""
+    """A number as whole steps of 2**exponent from an origin, rounded half up and clamped to [low, high]; anything else becomes NULL."""
 
     of: "Expression"
     exponent: int
@@ -132,7 +132,7 @@ class NoTally:
 
 @dataclass(frozen=True)
 class Clamp:
-    """An integer moved into [low, high]; NULL, which means no value at all, becomes 0."""
+    """An integer clamped to [low, high]; NULL, which means no value at all, becomes 0."""
 
     of: "Expression"
     low: int

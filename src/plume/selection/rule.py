@@ -1,6 +1,8 @@
 """How a strategy is scaled for a budget: what each module of a strategy offers beside the strategy itself, under the name `RULE`.
 
-Calibration asks the rule and never the strategy's name, so that a new strategy is one module here and its name in `plume.settings`.
+Calibration asks the rule and never the strategy's name, so that a new strategy is one module here, which implements what `strategy.py`
+describes, its name in `plume/settings.py`, and one page in docs/guarantees/. One that weighs users in a new way must also be known to
+`auditing/invariants.py`.
 """
 
 from collections.abc import Callable

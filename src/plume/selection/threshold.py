@@ -1,8 +1,12 @@
-"""Where thresholds come from: the lowest that a key of one user alone passes rarely enough, for each kind of noise.
+"""Where the threshold comes from: it is the lowest that a key of one user alone passes rarely enough.
 
-Strategies say which noise is drawn and what a user gives to a key; what a threshold must be follows here. What it is made of, epsilon,
-delta and the scale of the noise, comes from `calibration/calibrated_query.py`. Strategies round it up to their grid, and add `min_users` to
-it. Truncated geometric selection has no threshold: it throws a coin for each key.
+With Laplace noise, that chance is at most delta for all keys of a user together (`lowest_laplace_threshold`). With Gaussian noise, keys of
+one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`); where other noise is drawn as
+well, keys of one user alone have a part of delta to themselves (`threshold_alone`).
+
+Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`. Each strategy beside this file rounds
+its threshold up to its own grid; one on the number of users then rises by `min_users` - 1. Truncated geometric selection has no threshold:
+it throws a coin for each key.
 """
 
 import math

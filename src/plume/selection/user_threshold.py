@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
-from plume.noise.noise import Noise, tails
+from plume.noise.noise import Distribution, tails
 from plume.plan.expressions import Expression, Literal
 
 
@@ -15,7 +15,7 @@ class UserThreshold:
     """Keep a key if its users, plus noise, reach the threshold. With `min_users` above 1, keys with fewer users are never kept."""
 
     max_keys_per_user: int
-    noise: Noise
+    noise: Distribution
     threshold: int
     min_users: int = 1
     name: str = "threshold"

@@ -10,15 +10,13 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.condition import pointing_to_quotes
 from plume.declaration import PrivateTable, PublicTable
-from plume.engines.duckdb import DuckDB
+from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
-from plume.engines.frames import is_spark_frame
-from plume.errors import SettingError, without_secrets
+from plume.errors import without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
 from plume.output.reliability import RELIABLE
-from plume.plan.dialect import Dialect
 from plume.plan.types import Kind
 from plume.query import Query
 from plume.redaction import redacting
@@ -119,9 +117,8 @@ def ask(
     public_tables: Mapping[str, Any] | None = None,
 ) -> StatementQuery:
     """Read a statement as a query and its data."""
-    dialect = getattr(engine, "dialect", None)
-    if not isinstance(dialect, Dialect):
-        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+    refuse_other_than_engine(engine)
+    dialect = engine.dialect
     known = Tables(Text(text, dialect.name), dialect, tables or {}, public_tables or {})
     statement = read_statement(text, dialect.name, known.find)
     known.refuse_two_units(statement.units, statement.settings.unit)
@@ -133,14 +130,11 @@ def ask(
 
 
 def _engine_for(*tables: Mapping[str, Any] | None) -> Engine:
-    """Spark if any of the data lies there, DuckDB for everything else."""
+    """Look at the data behind all names."""
     given = [content for each in tables if isinstance(each, Mapping) for content in each.values()]
-    data = [content.data if isinstance(content, PrivateTable | PublicTable) else content for content in given]
-    if not any(map(is_spark_frame, data)):
-        return DuckDB()
-    from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import
-
-    return Spark()
+    return default_engine(
+        content.data if isinstance(content, PrivateTable | PublicTable) else content for content in given
+    )
 
 
 def _relation(select: Select, statement: Statement, known: Tables) -> Relation:

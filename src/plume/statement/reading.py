@@ -90,7 +90,7 @@ def _dialect(name: str) -> Any:
 def _tokens(source: Text, dialect: str) -> list[Any]:
     if "\0" in source.text:
         raise source.refusal(source.text.index("\0"), "a statement cannot hold the character with the number 0.")
-    refusal = source.refusal(0, "this cannot be read as SQL; is a quote or a comment left open?")
+    refusal = source.refusal(0, "this cannot be read as SQL; check that every quote and comment is closed.")
     with redacting(Exception, to=refusal):
         source.text.encode()
         tokens: list[Any] = _dialect(dialect).tokenize(source.text)

@@ -179,13 +179,13 @@ def _cast(text: Text, tree: Tree, rewritten: OnPart) -> Tree:
         if value and name not in ("this", "to", "safe"):
             raise text.refusal(tree, f"{name.upper()} is not supported in CAST.")
     if isinstance(tree.this, exp.Literal) and tree.this.is_string and kind in (Kind.DATE, Kind.TIMESTAMP):
-        _refuse_bad_moment(text, tree, kind)
+        _refuse_bad_date(text, tree, kind)
     return exp.TryCast(this=rewritten(tree.this), to=read_type(text, tree))
 
 
-def _refuse_bad_moment(text: Text, tree: Tree, kind: Kind) -> None:
+def _refuse_bad_date(text: Text, tree: Tree, kind: Kind) -> None:
     read = date.fromisoformat if kind is Kind.DATE else datetime.fromisoformat
-    refusal = text.refusal(tree, f"{tree.this.this!r} is no {kind.value}; write it as in DATE '2026-01-31'.")
+    refusal = text.refusal(tree, f"{tree.this.this!r} is not a valid {kind.value}; write it as in DATE '2026-01-31'.")
     with redacting(ValueError, to=refusal):
         read(tree.this.this)
 

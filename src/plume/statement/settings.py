@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from plume.privacy.budget import Budget
-from plume.settings import AUTO, SETTINGS, Kind
+from plume.settings import AUTO, SETTINGS, SettingKind
 from plume.statement.reading import Option, Parsed
 from plume.statement.text import Text, Tree
 
@@ -104,7 +104,11 @@ def _word(tree: Tree) -> str:
 
 
 # Of each kind of setting that a query takes as it stands; the unit, epsilon and delta are read for themselves.
-_READ: dict[Kind, Callable[[Text, str, Option], Any]] = {Kind.LIMIT: _limit, Kind.WHOLE: _whole, Kind.WORD: _choice}
+_READ: dict[SettingKind, Callable[[Text, str, Option], Any]] = {
+    SettingKind.LIMIT: _limit,
+    SettingKind.WHOLE: _whole,
+    SettingKind.WORD: _choice,
+}
 
 
 def is_auto(tree: Tree) -> bool:

@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
-from plume.noise.noise import Noise
+from plume.noise.noise import Distribution
 from plume.tuning.chances import POINTS, WEIGHTS
 from plume.tuning.pairs import Additive, Floats, Pairs, Piece, bounded
 
@@ -26,7 +26,7 @@ class Estimate:
     absolute_error: float
     """The mean over shown keys of how far the released value is from the exact one."""
     lost_to_bounding: float
-    """The share of all that users say that limits and bounds cut from shown keys."""
+    """The share of all contributions that limits and bounds cut from shown keys."""
     lost_to_selection: float
     """The share of it that is in keys not shown."""
 
@@ -142,7 +142,7 @@ def _size(part: Part) -> float:
 
 def _mean_absolute(part: CalibratedPart, size: float, bias: Floats, deviation: Floats) -> Floats:
     """The mean of |bias + what varies + noise|, where noise is `size` times that of the part."""
-    noise: Noise = part.noise
+    noise: Distribution = part.noise
     if isinstance(noise, RoundedGaussian):
         spread = np.hypot(deviation, size * part.standard_deviation)
         middle = spread * math.sqrt(2 / math.pi) * np.exp(-0.5 * (bias / spread) ** 2)

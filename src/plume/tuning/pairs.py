@@ -35,7 +35,7 @@ from plume.schema import check_schema, described, table_for
 Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 Additive = CountUsers | CountRecords | SumOfTotals
-"""The measures that are sums of what users say, so that what limits do to them can be added up."""
+"""The measures that are sums of contributions, so that what limits do to them can be added up."""
 
 _PAIRS, _USERS, _KEYS, _NUMBERED = "tuning_pairs", "tuning_users", "tuning_keys", "tuning_numbered"
 _USER_NUMBER, _KEY_NUMBER = "user_number", "key_number"
@@ -49,7 +49,7 @@ class Pairs:
 
     key: Places
     values: Mapping[str, Floats]
-    """What users say to each measure that adds up, before any limit."""
+    """The contributions of users to each measure that adds up, before any limit."""
     starts: NDArray[np.int64]
     """Where each user's places begin, and at last where they end."""
     keys_of_user: NDArray[np.int64]
@@ -57,7 +57,7 @@ class Pairs:
     keys: int
     """How many keys there are places of."""
     everything: Mapping[str, float]
-    """How much users say to each measure in all keys of the data, signs aside."""
+    """How much users contribute to each measure in all keys of the data, signs aside."""
 
     def above(self, limit: int) -> int:
         """How many users, from the first on, have more keys than the limit."""

@@ -25,7 +25,7 @@ from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.output.csv_rows import write_csv
-from plume.output.files import marked, write_text
+from plume.output.files import with_not_private_suffix, write_text
 from plume.output.text_table import show
 from plume.privacy.budget import Budget
 from plume.query import Query
@@ -92,13 +92,13 @@ class NotPrivateTuning:
 
     def write_csv(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the rows; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
-        target = marked(Path(path))
+        target = with_not_private_suffix(Path(path))
         write_csv(target, self.to_arrow(), overwrite=overwrite)
         return target
 
     def write_json(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the record; the file's name gets the words NOT-PRIVATE if it lacks them, and is returned."""
-        target = marked(Path(path))
+        target = with_not_private_suffix(Path(path))
         write_text(target, f"{self.to_json()}\n", overwrite=overwrite)
         return target
 
@@ -106,7 +106,7 @@ class NotPrivateTuning:
         """Write a page of curves, which says NOT PRIVATE as its file's name does; needs the extra `report`."""
         from plume.tuning.curves import draw_tuning  # noqa: PLC0415 - slow to import, and an extra
 
-        target = marked(Path(path))
+        target = with_not_private_suffix(Path(path))
         write_text(target, draw_tuning(self), overwrite=overwrite)
         return target
 

@@ -9,7 +9,7 @@ import plume
 from exact import plan_with
 from plume.calibration.calibrated_query import with_other_numbers
 from plume.calibration.shares import shares_of
-from plume.choosing.choices import choice_of
+from plume.choosing.calibrated_choice import calibrate_choice
 from plume.choosing.keys_per_user import CANDIDATES
 from plume.choosing.open_numbers import example_numbers, with_numbers
 from plume.choosing.open_query import OpenQuery, _lessened, decide
@@ -89,7 +89,8 @@ def test_no_candidate_spends_more_than_was_priced_or_needs_noise_that_cannot_be_
     for numbers in candidates():
         calibrated = with_other_numbers(planned.calibrated, with_numbers(OPEN, numbers), shares)
         choices = [
-            choice_of(OPEN, what, calibrated, share) for what, share in zip(OPEN.choices, shares.choices, strict=True)
+            calibrate_choice(OPEN, what, calibrated, share)
+            for what, share in zip(OPEN.choices, shares.choices, strict=True)
         ]
         spent = [*(part.cost for part in calibrated.parts), *(cost for choice in choices for cost in choice.costs)]
         assert {cost.what for cost in spent} == priced.keys() - {"selection"}

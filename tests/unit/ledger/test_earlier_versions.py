@@ -15,7 +15,7 @@ import pytest
 import plume
 from plume.errors import LedgerError
 from plume.far_dates import python_rows
-from plume.ledger.entry import Kind
+from plume.ledger.entry import EntryKind
 from plume.ledger.request import Request
 
 ROWS = pa.table(
@@ -106,7 +106,7 @@ def test_what_0_1_0_reserved_is_released_at_its_price(ledger: plume.Ledger) -> N
     spent = ledger.dataset("visits").spent
     plume.run(plain(), ROWS, ledger=ledger.dataset("visits"), release_id="reserved")
     assert ledger.dataset("visits").spent == spent
-    assert ledger.history()[-1].kind == Kind.RELEASED
+    assert ledger.history()[-1].kind == EntryKind.RELEASED
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -184,7 +184,7 @@ def test_spaces_and_comments_of_a_statement_are_not_asked(tmp_path: Path) -> Non
         f"{HEAD} /* which page */ LOWER( k )   AS k,\nCOUNT(DISTINCT u) AS n FROM visits WHERE v <> 7 GROUP BY 1 -- or so",
     ):
         plume.sql(text, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="one")
-    assert [entry.kind for entry in ledger.history()].count(Kind.RESERVED) == 1
+    assert [entry.kind for entry in ledger.history()].count(EntryKind.RESERVED) == 1
     for text, tables in (
         (f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits WHERE v <> 8 GROUP BY 1", {"visits": ROWS}),
         (
@@ -202,7 +202,7 @@ def test_how_a_result_is_sorted_and_cut_is_not_asked(tmp_path: Path) -> None:
     text = f"{HEAD} LOWER(k) AS k, COUNT(DISTINCT u) AS n FROM visits GROUP BY 1"
     for ending in ("", " ORDER BY n DESC", " ORDER BY k LIMIT 2", " LIMIT 1 OFFSET 1"):
         plume.sql(text + ending, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="one")
-    assert [entry.kind for entry in ledger.history()].count(Kind.RESERVED) == 1
+    assert [entry.kind for entry in ledger.history()].count(EntryKind.RESERVED) == 1
 
 
 def test_public_keys_are_told_apart_wherever_they_lie(tmp_path: Path) -> None:

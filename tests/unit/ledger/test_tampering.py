@@ -14,7 +14,7 @@ import pytest
 import plume
 from plume.errors import LedgerDamaged
 from plume.ledger.charge import charge
-from plume.ledger.entry import Entry, Kind, hash_of
+from plume.ledger.entry import Entry, EntryKind, hash_of
 from plume.ledger.price import EPSILONS, Price
 from plume.ledger.store import Refused, append
 
@@ -109,12 +109,12 @@ def test_another_ledger_is_told_by_a_remembered_head(ledger: plume.Ledger, tmp_p
 
 def of_stale_total(ledger: plume.Ledger) -> None:
     content = {"total_epsilon": EPSILONS, "total_delta": 0, "charges_before": 1}
-    append(ledger.path, Kind.RESERVED, "d", "c", content)
+    append(ledger.path, EntryKind.RESERVED, "d", "c", content)
 
 
 def of_too_much(ledger: plume.Ledger) -> None:
     content = {"total_epsilon": 4 * EPSILONS, "total_delta": 0, "charges_before": 2}
-    append(ledger.path, Kind.RESERVED, "d", "c", content)
+    append(ledger.path, EntryKind.RESERVED, "d", "c", content)
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def of_too_much(ledger: plume.Ledger) -> None:
     [
         of_stale_total,
         of_too_much,
-        lambda ledger: append(ledger.path, Kind.STAGED, "d", "a", {}),
-        lambda ledger: append(ledger.path, Kind.RELEASED, "d", "a", {}),
-        lambda ledger: append(ledger.path, Kind.LOST, "d", "a", {}),
-        lambda ledger: append(ledger.path, Kind.DRAWING, "d", "c", {}),
-        lambda ledger: [append(ledger.path, Kind.DRAWING, "d", "a", {}) for _ in range(2)],
-        lambda ledger: append(ledger.path, Kind.DATASET, "d", None, {"epsilon": 1, "delta": 0}),
+        lambda ledger: append(ledger.path, EntryKind.STAGED, "d", "a", {}),
+        lambda ledger: append(ledger.path, EntryKind.RELEASED, "d", "a", {}),
+        lambda ledger: append(ledger.path, EntryKind.LOST, "d", "a", {}),
+        lambda ledger: append(ledger.path, EntryKind.DRAWING, "d", "c", {}),
+        lambda ledger: [append(ledger.path, EntryKind.DRAWING, "d", "a", {}) for _ in range(2)],
+        lambda ledger: append(ledger.path, EntryKind.DATASET, "d", None, {"epsilon": 1, "delta": 0}),
     ],
 )
 def test_the_database_itself_refuses_wrong_entries(
@@ -181,8 +181,8 @@ def test_a_ledger_with_other_tables_indexes_or_triggers_is_not_charged(weakened:
     assert weakened.head == before
 
 
-@pytest.mark.parametrize("kind", [Kind.DRAWING, Kind.ABANDONED])
-def test_a_release_in_a_ledger_without_its_triggers_does_not_go_on(ledger: plume.Ledger, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [EntryKind.DRAWING, EntryKind.ABANDONED])
+def test_a_release_in_a_ledger_without_its_triggers_does_not_go_on(ledger: plume.Ledger, kind: EntryKind) -> None:
     with closing(sqlite3.connect(ledger.path, isolation_level=None)) as connection:
         connection.execute("DROP TRIGGER releases_move_forward")
     with pytest.raises(LedgerDamaged, match="triggers are not the ones it was made with"):
@@ -236,7 +236,7 @@ def test_a_run_on_a_ledger_with_a_broken_chain_releases_nothing(ledger: plume.Le
 def test_an_entry_out_of_order_is_told_even_where_its_hash_is_right(ledger: plume.Ledger) -> None:
     """What somebody can do who knows how to hash: here a release that is drawn without being reserved."""
     last = ledger.history()[-1]
-    made = Entry(last.number + 1, Kind.DRAWING, "d", "c", last.at, {}, last.hash)
+    made = Entry(last.number + 1, EntryKind.DRAWING, "d", "c", last.at, {}, last.hash)
     made = replace(made, hash=hash_of(made))
     force(
         ledger,

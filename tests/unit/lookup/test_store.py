@@ -95,7 +95,9 @@ def test_a_node_that_comes_back_empty_is_an_error_and_no_answer(nodes: list[Serv
 
 
 def test_a_store_that_is_not_there_is_said_without_its_address() -> None:
-    with pytest.raises(StoreError, match="the store could not be asked or written to: is it there") as caught:
+    with pytest.raises(
+        StoreError, match="the store could not be asked or written to: check that it is running"
+    ) as caught:
         load("redis://:secret@127.0.0.1:1", KEYS)
     assert "secret" not in repr(caught.value)
     assert caught.value.__context__ is None

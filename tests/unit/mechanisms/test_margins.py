@@ -15,7 +15,7 @@ from plume.mechanisms.quantiles import Extreme, Quantiles
 from plume.mechanisms.tally import NoisyTally, Tally
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
-from plume.noise.noise import Noise
+from plume.noise.noise import Distribution
 
 HIGH, UNIT, BITS = 100, 2**20, 8
 KEYS = [2_000, pytest.param(20_000, marks=pytest.mark.engines)]
@@ -99,7 +99,7 @@ def tally_of_values(drawn: np.ndarray) -> Tally:
     return Tally(len(drawn), LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
 
 
-def true_places(measure: Quantiles, tally: Tally, noise: Noise, users: int) -> np.ndarray:
+def true_places(measure: Quantiles, tally: Tally, noise: Distribution, users: int) -> np.ndarray:
     """Where quantiles lie without noise; extremes are four standard deviations of the noise that there is from the end."""
     ranks = np.array(measure.quantiles)
     if isinstance(measure, Extreme):

@@ -20,7 +20,7 @@ import plume
 from exact import plan_with
 from pairs import pairs
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery, calibrate
-from plume.choosing.choices import Choice
+from plume.choosing.calibrated_choice import Choice
 from plume.choosing.keys_per_user import NoiseKeysPerUser
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace

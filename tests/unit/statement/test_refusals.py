@@ -45,7 +45,7 @@ WRONG: list[tuple[str, int, int, str]] = [
     # Not a private SELECT.
     ("", 1, 1, "the statement is empty"),
     ("SELECT recipe FROM searches", 1, 1, "there is no private SELECT"),
-    ("SELECT 'open", 1, 1, "is a quote or a comment left open?"),
+    ("SELECT 'open", 1, 1, "check that every quote and comment is closed"),
     ("SELECT WITH DIFFERENTIAL_PRIVACY recipe FROM searches", 1, 13, "OPTIONS (...) must follow"),
     (f"SELECT recipe FROM ({outer(f'recipe, {COUNT}')})", 1, 28, "it must be the outermost"),
     (outer(f"recipe, {COUNT}") + "; SELECT 1", 3, 30, "there are several statements"),

@@ -1,4 +1,4 @@
-"""All that DuckDB's SQL has in its own way; `spark.py` beside it is Spark's, and says where else the two differ."""
+"""All that DuckDB's SQL has in its own way; `spark.py` beside it is Spark's, and lists every other place where the two differ."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ Choice = NoiseKeysPerUser | NoiseSizes
 _PART_OF_FULLNESS = Fraction(1, 10)
 
 
-def choice_of(query: Query, what: str, calibrated: CalibratedQuery, share: Fraction) -> Choice:
+def calibrate_choice(query: Query, what: str, calibrated: CalibratedQuery, share: Fraction) -> Choice:
     """Scale the noise of one choice; that on sizes pays for as many keys of a user as the limit, which is known by then."""
     budget = budget_of_gaussian_noise(query)
     if what == LIMIT:
