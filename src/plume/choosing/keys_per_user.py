@@ -1,6 +1,8 @@
-"""Where a limit is chosen: from a noised histogram of how many keys users have, in which each user is in one bucket.
+"""Where max_keys_per_user="auto" is chosen: `choose_limit` decides from a noised histogram of how many selected keys users have.
 
-Its own file because what is chosen is post-processing: the noiser here is all that sees rows. docs/guarantees/auto-limit.md.
+`choosing/open_query.py` plans the histogram, in which each user is in one bucket, as a stage between selection and release, and asks for
+the decision as soon as the histogram is noised. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is
+post-processing of what it gives. docs/guarantees/auto-limit.md.
 """
 
 import math
@@ -21,7 +23,7 @@ from plume.query import LIMIT
 Floats = NDArray[np.float64]
 
 USERS, FULLNESS = "users", "fullness"
-# What a user counts for whose every contribution is as large as can be.
+# The fullness of a user whose contributions are all as large as the measures allow.
 FULL = 2**10
 # Four to an octave, from 1 to 2**14: a limit between two of them could gain next to nothing.
 _OCTAVES, _PER_OCTAVE = 14, 4
@@ -35,8 +37,8 @@ EDGES = (1, *(one + 1 for one in CANDIDATES))
 class NoiseKeysPerUser:
     """Buckets of the histogram come in, all of them always, and go out with noise.
 
-    Guarantee: each user is in one bucket, in which they change the number of users by at most 1 and their fullness by at most 2**10. It is
-    Gaussian differentially private by both together. docs/guarantees/auto-limit.md.
+    Guarantee: each user is in one bucket, in which they change the number of users by at most 1 and their fullness by at most 2**10. Both
+    together are Gaussian differentially private. docs/guarantees/auto-limit.md.
     """
 
     users: RoundedGaussian
@@ -84,7 +86,7 @@ class KeysPerUser:
 
 
 def read_keys_per_user(histogram: pa.Table, noiser: NoiseKeysPerUser, *, selected: int) -> KeysPerUser:
-    """Make what can be made of a noised histogram: where noise could be all there is, nobody; nobody has more than all selected keys."""
+    """Read a noised histogram: buckets that could be noise alone count as empty, and nobody has more keys than were selected."""
     ordered = histogram.sort_by(BUCKET)
     users, fullness = (ordered.column(name).to_numpy().astype(np.float64) for name in (USERS, FULLNESS))
     seen = users >= most_of_noise(noiser.users, noiser.buckets)
@@ -97,8 +99,8 @@ def read_keys_per_user(histogram: pa.Table, noiser: NoiseKeysPerUser, *, selecte
 def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, kept: int, largest: int) -> int:
     """Choose the limit with the smallest estimated error: what it cuts away per selected key, and the noise.
 
-    `noise` is what a limit of 1 costs, over all parts, each relative to the most that one user can change; users keep `kept` times as many
-    keys as the limit before they are clipped.
+    `noise` is the mean error of all `parts` added up at a limit of 1, each relative to the most that one user can change. Users keep `kept`
+    times as many keys as the limit before they are clipped. No limit above `largest` is chosen.
     """
 
     def error(limit: int) -> float:

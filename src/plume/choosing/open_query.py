@@ -49,7 +49,7 @@ _OFTEN_FULL = 4
 
 @dataclass(frozen=True, kw_only=True)
 class OpenQuery(PlannedQuery):
-    """A planned query of which numbers are still to be chosen; the stages after the next choice are those of examples."""
+    """A planned query some of whose numbers are still to be chosen; the stages after the next choice are planned with placeholders."""
 
     rows: steps.SelectedRows
     """What all stages after selection read."""

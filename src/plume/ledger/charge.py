@@ -1,4 +1,8 @@
-"""Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it."""
+"""Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it.
+
+`running.py` asks for it before the first step of a run, by way of `claim.py`, which answers a release id that was charged before with the
+rows that were released then. That nobody is charged twice is an index of the file: `schema.sql`.
+"""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +15,10 @@ from plume.ledger.store import Refused, append, read_entries
 
 
 def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
-    """Charge a dataset if its limit allows it. The sum is worked out first, and charged only if nobody else was charged meanwhile."""
+    """Charge a dataset if its limit allows it.
+
+    The total is worked out first, and written only if no other charge was written meanwhile; otherwise it is worked out again.
+    """
     while True:
         limit, charges = account(read_entries(path), dataset)
         after = total([*charges, price], limit)
@@ -50,5 +57,5 @@ def _refusal(dataset: str, price: Price, limit: Limit, charges: list[Price]) -> 
 
 
 def amount(units: Total) -> str:
-    """Write units as people do."""
+    """Format units for people."""
     return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"

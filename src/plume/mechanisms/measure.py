@@ -1,10 +1,11 @@
 """What all measures share, and how each is asked for: in Python, as text on the command line, and in a statement.
 
-A new measure is one module here, which implements `Mechanism` and ends with its `FORMS`, its name in `mechanisms/forms.py` and in
-`plume/__init__.py`, and one page in docs/guarantees/. What only a few measures have stands elsewhere: aggregates of statements that are
-read in a way of their own in `statement/measures.py`, the names of all of them in `CALLS` of `statement/reading.py`, and what
-`plume tune` can estimate in `tuning/pairs.py`. A measure whose bounds may be left open, or that `tune` varies, is also named in
-`auditing/choice.py` and `tuning/tuning.py`.
+A new measure is one module here, which implements `Mechanism` of `mechanism.py` and ends with its `FORMS`; `users.py` is the shortest
+example. It is registered in `forms.py` beside this file and in `plume/__init__.py`, and its proof is one page in docs/guarantees/.
+
+Some measures need more. If SQL can ask for it, its function is named in `CALLS` of `statement/reading.py`, and `statement/measures.py`
+reads arguments that are special. If its bounds may be left open, or `plume tune` varies it, `auditing/choice.py`, `tuning/tuning.py` and
+`tuning/pairs.py` name it too.
 """
 
 import math
@@ -28,7 +29,7 @@ class Measure:
     """What all measures share. Each is a frozen dataclass, whose fields are what was asked for."""
 
     word: ClassVar[str]
-    """What ledgers call it, for ever; it is also the function that makes it, where `call` names no other."""
+    """What ledgers call it, permanently. It is also the name of the function that makes it, unless `call` names another."""
     counts: ClassVar[bool] = False
     """Whether it is a number of users or records, so that an error can be told relative to it."""
     where: str | None
@@ -45,21 +46,21 @@ class Measure:
 
     @property
     def extent(self) -> float:
-        """Where no column is computed from several parts, noise alone says how good each number is."""
+        """How far computed values can be apart, for measures with columns that several parts make; infinite for all others."""
         return math.inf
 
     @property
     def parts_in_time(self) -> frozenset[str]:
-        """None, where values are numbers."""
+        """The parts that are measured in time; none by default."""
         return frozenset()
 
     def is_whole(self, kinds: Mapping[str, Kind]) -> bool:
-        """No: values may have fractions, or what is whole is an integer already."""
+        """Return whether released numbers are rounded to whole ones after the noise; by default they are not."""
         del kinds
         return False
 
     def margins(self, noised: Mapping[str, Any], blurs: Mapping[str, Blur]) -> Mapping[str, tuple[pa.Array, pa.Array]]:
-        """Where each column is one part, there is nothing to add: the noise of a part is as wide in all keys."""
+        """The ends of 95 % intervals of columns that several parts make; by default there are no such columns."""
         del noised, blurs
         return {}
 

@@ -1,6 +1,8 @@
 """The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them.
 
-`bound` is the first bounding, before keys are selected; `safe_contributions` is the second, of what is left in selected keys.
+The first bounding, before keys are selected, is `bound` and, where users are split at the limit, `keep_few`. The second is
+`safe_contributions`: it bounds the original rows again, restricted to the selected keys, and not what the first one left. `plume.py`
+beside this file shows both in their order. With public keys there is nothing to select, and `safe_contributions` is the only bounding.
 """
 
 from dataclasses import dataclass, replace
@@ -49,7 +51,7 @@ SELECTED_KEYS = "selected_keys"
 KEYS_OF_USER = "keys_of_user"
 KEY_ORDER = "key_order"
 SELECTED = "selected"
-# From more numbers than this on, measures gain by waiting for the selected keys: docs/decisions/0059-carried-numbers.md.
+# With more numbers than this, it pays to wait for the selected keys: docs/decisions/0059-carried-numbers.md.
 _MOST_CARRIED = 3
 
 Named = tuple[tuple[str, Expression], ...]
@@ -57,7 +59,7 @@ Named = tuple[tuple[str, Expression], ...]
 
 @dataclass(frozen=True)
 class SelectedRows:
-    """D_S, one row per user and key, gathered by user, and S itself: what is left to read where keys are selected before anything else."""
+    """D_S, one row per user and key, gathered by user, and S itself: what later stages read if a stage of its own selects keys."""
 
     gathered: Node
     selected: Node
@@ -79,7 +81,7 @@ def rows(calibrated: CalibratedQuery) -> Map:
 
 
 def by_user(calibrated: CalibratedQuery, source: Node, *, name: str = "by_user", measured: bool = True) -> CountKeys:
-    """D_0: one row per user and key, gathered by user, each knowing if its user is above the limit."""
+    """D_0: one row per user and key, gathered by user, each marked with whether its user is above the limit."""
     aggregates = _raw(calibrated) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *calibrated.keys), aggregates, gather=(USER,))
     everybody = any(strategy.counts_all_keys for strategy in calibrated.rounds)
@@ -120,7 +122,7 @@ def keep_few(calibrated: CalibratedQuery, source: Node, *, name: str) -> KeepFew
 
 
 def safe_contributions(calibrated: CalibratedQuery, selected_rows: Node) -> Map:
-    """The second bounding, D_safe: users above the limit are cut to it or, where noise is paid in squares, to more keys and clipped."""
+    """The second bounding, D_safe: users above the limit are cut to it or, with Gaussian noise, to four times as many keys and clipped."""
     safe = KeepFew("safe", selected_rows, USER, (KEY_ORDER, *calibrated.keys), calibrated.keys_before_clipping)
     if not calibrated.clips:
         return Map("safe_contributions", safe, (*keys(calibrated), *contributions(calibrated)))
@@ -192,7 +194,7 @@ def size(measure: MeasureColumns) -> Size:
 
 
 def carried(calibrated: CalibratedQuery) -> Named:
-    """The contribution of a row, if it is few enough numbers to be added up for all keys before it is known which are selected."""
+    """The contribution of a row, if it has few enough numbers to be added up for every key before keys are selected."""
     contribution = contributions(calibrated)
     return contribution if len(contribution) <= _MOST_CARRIED and not tallies(calibrated) else ()
 
@@ -301,7 +303,7 @@ def _public_rows(calibrated: CalibratedQuery) -> tuple[CountKeys, Scan]:
 
 
 def bounded_contributions(calibrated: CalibratedQuery, source: CountKeys) -> tuple[Map, Map]:
-    """The contributions of everybody: of users within the limit all they have, of the others as much as noise covers."""
+    """The contributions of everybody: for users within the limit all they have, for the others as much as the noise covers."""
     of_uncut = Map("uncut_contributions", uncut(calibrated, source), (*keys(calibrated), *contributions(calibrated)))
     return of_uncut, safe_contributions(calibrated, above_limit(calibrated, source))
 

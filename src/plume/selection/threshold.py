@@ -1,12 +1,14 @@
-"""Where the threshold comes from: it is the lowest that a key of one user alone passes rarely enough.
+"""Where the threshold comes from: it is the lowest one that a key held by one user alone passes with a small enough probability.
 
-With Laplace noise, that chance is at most delta for all keys of a user together (`lowest_laplace_threshold`). With Gaussian noise, keys of
-one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`); where other noise is drawn as
-well, keys of one user alone have a part of delta to themselves (`threshold_alone`).
+With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
+With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
+which asks `privacy/gaussian.py` what each user spends). In two rounds, and where other noise is drawn as well, keys of one user alone get
+a share of delta for themselves (`threshold_alone`).
 
-Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`. Each strategy beside this file rounds
-its threshold up to its own grid; one on the number of users then rises by `min_users` - 1. Truncated geometric selection has no threshold:
-it throws a coin for each key.
+Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`, or with tight composition from
+`calibration/tight_composition.py`. Each strategy beside this file rounds its threshold up to its own grid and applies it in `keep`; a
+threshold on the number of users is then raised by `min_users` - 1. Truncated geometric selection has no threshold: it tosses a biased
+coin for each key.
 """
 
 import math
@@ -21,7 +23,7 @@ from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
 
-# Strategies round thresholds up to their grids, the finest of which is a hundred times coarser.
+# Strategies round thresholds up to their grids, the finest of which is a hundred times coarser than this step.
 _STEP = 1e-8
 _LEAST = 1e-300
 # Thresholds for Laplace noise have enough digits that rounding up is the only rounding that matters.
@@ -30,14 +32,14 @@ _exact.dps = 60
 
 
 def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
-    """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
+    """Find the lowest threshold at which selection and measures together stay within delta, or one only slightly higher."""
 
     def excess(threshold: float) -> float:
         # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
         worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
         return math.log(max(worst.delta, _LEAST) / delta)
 
-    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
+    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all kinds of users.
     start = threshold_alone(make, delta=delta).threshold
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
@@ -56,7 +58,7 @@ def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
 
 
 def lowest_laplace_threshold(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, delta: float) -> int:
-    """Find the smallest threshold that a key with one user passes with probability at most 1 - (1 - delta)^(1/L)."""
+    """Find the smallest threshold that a key with one user passes with probability at most 1 - (1 - delta)^(1/max_keys_per_user)."""
     per_key = -_exact.expm1(_exact.log1p(-_exact.mpf(delta)) / max_keys_per_user)
     exact_scale = _exact.mpf(noise.scale.numerator) / noise.scale.denominator
     if isinstance(noise, RoundedLaplace):
