@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import plume
 from plume import progress, running
@@ -122,6 +124,16 @@ def test_progress_is_told_by_stage_time_and_bytes(reached: str) -> None:
     assert str(made) == told
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_terminal_shows_one_line(columns: int) -> None:
+    console = Console(width=columns, force_terminal=True, color_system=None)
+    with console.capture() as drawn:
+        console.print(progress._drawn(Progress(f"Stage 1 of 4: {progress.STAGES['rows']}", 75, 2 * GB, 4 * GB)))
+    (line,) = drawn.get().splitlines()
+    assert line.startswith("Stage 1 of 4: Reading and grouping by user, 1:15, 2.0 of")
+    assert ("━" in line) == (columns >= 80)
+
+
 def table(content: Any) -> Table:
     return Table(content, {"u": Kind.TEXT})
 
@@ -208,6 +220,16 @@ def test_a_notebook_shows_one_line_that_is_empty_at_the_end(shell: Shell, monkey
 def test_a_line_is_empty_after_a_failure_too(shell: Shell) -> None:
     with pytest.raises(KeyboardInterrupt), show_progress([], None):
         raise KeyboardInterrupt
+    assert shell.published[-1] == ("", True)
+
+
+def test_a_line_is_empty_when_its_end_is_interrupted_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt), show_progress([], None):
+        pass
     assert shell.published[-1] == ("", True)
 
 
