@@ -105,6 +105,7 @@ def test_a_release_with_keys_says_nothing_of_it() -> None:
 
 
 def test_it_depends_on_the_query_alone() -> None:
+    """Either of two keys of one user is shown with a probability of 2.3e-7: a false alarm in 2 million."""
     few = pa.table({"u": [1, 2], "k": ["x", "y"], "j": ["x", "y"]})
     assert str(plume.run(query(), few)).splitlines()[1:] == said()[1:]
 
