@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ def stage_of(step: str) -> str | None:
 
 def on_terminal() -> bool:
     """Return whether standard error can show something that moves."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
@@ -124,19 +124,31 @@ def _on_terminal(work: _Work) -> Iterator[OnStep]:
     from rich.console import Console  # noqa: PLC0415 - only terminals need it
     from rich.live import Live  # noqa: PLC0415 - the same
 
-    with Live(
+    live = Live(
         get_renderable=lambda: _drawn(work.now()),
         console=Console(stderr=True),
         refresh_per_second=1 / _SECONDS,
         transient=True,
         redirect_stdout=False,  # what is printed meanwhile may be piped
-    ) as live:
+    )
 
-        def begin(step: str) -> None:
-            work.begin(step)
+    def begin(step: str) -> None:
+        work.begin(step)
+        with _harmless():
             live.refresh()
 
+    try:
+        with _harmless():
+            live.start()
         yield begin
+    finally:
+        with _harmless():
+            live.stop()
+
+
+def _harmless() -> AbstractContextManager[None]:
+    """Let a run go on, which may have been charged, where its display fails, such as that of a terminal that was closed."""
+    return suppress(Exception)
 
 
 def _drawn(reached: Progress) -> Any:
@@ -169,7 +181,8 @@ def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
     line, over = f"plume-{time.monotonic_ns()}", threading.Event()
 
     def publish(text: str, *, update: bool = True) -> None:
-        shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
+        with _harmless():
+            shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
 
     def keep_showing() -> None:
         while not over.wait(_SECONDS):

@@ -1,5 +1,6 @@
 """Where a run is: told to whoever waits for it, on a terminal or in a notebook, and nowhere else."""
 
+import errno
 import re
 import sys
 import threading
@@ -124,6 +125,32 @@ def test_progress_is_told_by_stage_time_and_bytes(reached: str) -> None:
     assert str(made) == told
 
 
+class Closed:
+    """A terminal that is gone."""
+
+    def __init__(self, writes: int) -> None:
+        self.writes = writes
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.writes -= 1
+        if self.writes < 0:
+            raise OSError(errno.EIO, "input/output error")
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("stream", [Closed(0), Closed(3), None])
+def test_no_run_fails_where_its_display_does(monkeypatch: pytest.MonkeyPatch, stream: Closed | None) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert len(plume.run(asking(public_keys=["x"]), ROWS, engine=ENGINE, progress=True)) == 1
+
+
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_a_terminal_shows_one_line(columns: int) -> None:
     console = Console(width=columns, force_terminal=True, color_system=None)
@@ -237,6 +264,14 @@ def test_a_notebook_does_not_keep_whether_a_run_was_quick(shell: Shell, monkeypa
     monkeypatch.setattr(progress, "_SECONDS", 600)
     plume.run(asking(), ROWS, engine=DuckDB(threads=1), progress=True)
     assert shell.published == [("Opening the data", False), ("", True)]
+
+
+def test_no_run_fails_where_a_notebook_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(shell, "publish", closed)
+    assert len(plume.run(asking(public_keys=["x"]), ROWS, engine=ENGINE, progress=True)) == 1
 
 
 def test_where_a_notebook_keeps_all_that_is_shown_nothing_is(shell: Shell) -> None:
