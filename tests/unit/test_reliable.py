@@ -130,6 +130,12 @@ def test_a_release_without_rows_has_the_same_columns() -> None:
     assert rows.schema.field("seconds_mean_reliable").type == pa.bool_()
 
 
+def test_a_release_without_rows_counts_no_noisy_keys() -> None:
+    release = run(MEASURES["seconds_mean"])
+    assert release.noise_in_words == "seconds_mean differs by key, too noisy in 1 of 2 keys"
+    assert release.taken(pa.array([], pa.int64())).noise_in_words == "seconds_mean differs by key"
+
+
 @pytest.mark.parametrize("clash", ["seconds_mean_reliable", "Seconds_Mean_RELIABLE"])
 def test_a_measure_or_key_of_that_name_is_refused(clash: str) -> None:
     refusal = "seconds_mean comes with a column 'seconds_mean_reliable', and another column has that name"
