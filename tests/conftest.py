@@ -30,12 +30,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-plans", action="store_true", help="rewrite the golden plans in tests/plans")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Tests ask for little privacy and little data on purpose; those of cautions look at them by `pytest.warns`."""
     config.addinivalue_line("filterwarnings", "ignore::plume.errors.PlumeWarning")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     name = config.getoption("--engines")
     config.hook.pytest_deselected(items=[item for item in items if not _runs_on(name, item)])

@@ -9,6 +9,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.calibration.columns import MeasureColumns
@@ -62,6 +63,11 @@ def largest_delta(query: Query) -> float:
     return LARGEST_DELTA if query.population is None else min(LARGEST_DELTA, 1 / query.population)
 
 
+def rounded_down(number: float, digits: int) -> float:
+    """Leave a few digits of a number, so that what is advised is not above what is cautioned against."""
+    return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(number)))
+
+
 def budget_cautions(query: Query) -> Iterator[Caution]:
     """Look at what the budget allows."""
     epsilon, delta, population = query.budget.epsilon, query.budget.delta, query.population
@@ -75,7 +81,7 @@ def budget_cautions(query: Query) -> Iterator[Caution]:
         yield Caution(
             "delta",
             f"delta is {delta:g}, above one over the population of {population:,}: the guarantee may fail for one {query.user}",
-            f"Set delta to {1 / population:.2g} or less",
+            f"Set delta to {rounded_down(1 / population, 2):g} or less",
         )
     elif delta > LARGEST_DELTA:
         yield Caution(

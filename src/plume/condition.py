@@ -186,8 +186,10 @@ def pointing_to_quotes(texts: Iterable[str | None]) -> Redaction:
 
     def becomes(error: Exception) -> Exception:
         name = getattr(error, "name", None)
+        hint = _in_single_quotes(str(name))
         is_quoted = name is not None and any(f'"{name}"' in text for text in written)
-        return ColumnNotFound(f"{error}{_in_single_quotes(str(name))}", name=name) if is_quoted else error
+        # A statement and its query may both have looked at it.
+        return ColumnNotFound(f"{error}{hint}", name=name) if is_quoted and hint not in str(error) else error
 
     return Redaction((ColumnNotFound,), becomes)
 

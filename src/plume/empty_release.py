@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from plume.cautions import LARGEST_EPSILON, largest_delta
+from plume.cautions import LARGEST_EPSILON, largest_delta, rounded_down
 from plume.errors import PlumeError
 from plume.explanation import Explanation
 from plume.mechanisms.open_bound import open_bounds
@@ -59,8 +59,8 @@ def _changes(query: Query) -> Iterator[tuple[str, Query]]:
     epsilon, delta, limit = query.budget.epsilon, query.budget.delta, query.max_keys_per_user
     if (more := min(2 * epsilon, LARGEST_EPSILON)) > epsilon:
         yield f"epsilon = {more:g}", replace(query, budget=Budget(more, delta))
-    if (more := min(10 * delta, largest_delta(query))) > delta:
-        yield f"delta = {more:.3g}", replace(query, budget=Budget(epsilon, more))
+    if (more := min(float(f"{10 * delta:.3g}"), rounded_down(largest_delta(query), 3))) > delta:
+        yield f"delta = {more:g}", replace(query, budget=Budget(epsilon, more))
     if isinstance(limit, int) and limit > 1:
         yield f"{LIMIT} = {limit // 2}", replace(query, max_keys_per_user=limit // 2)
     if len(query.measures) > 1:

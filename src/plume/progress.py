@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +48,7 @@ def stage_of(step: str) -> str | None:
 
 def on_terminal() -> bool:
     """Return whether standard error can show something that moves."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
@@ -86,15 +86,22 @@ class Progress:
         return told if self.size is None else f"{told}, {_amount(min(self.read, self.size), self.size)} read"
 
 
+@dataclass(frozen=True)
+class _Stage:
+    """A stage that a run is in: what it is called, how much had been read when it began, and how much it will read, if known."""
+
+    text: str
+    before: int | None
+    size: int | None
+
+
 class _Work:
-    """A run that somebody waits for: which stage it is in, and since when."""
+    """A run that somebody waits for: which stage it is in, and since when it runs."""
 
     def __init__(self, steps: list[str], size: int | None) -> None:
-        self._steps = steps
+        self._steps, self._began = steps, time.monotonic()
         # What Python itself reads in the meantime would show in small ones.
-        self._size = size if size is not None and size >= _SMALLEST_FILES else None
-        self._stage, self._began = _OPENING, time.monotonic()
-        self._before = bytes_read()
+        self._stage = _Stage(_OPENING, bytes_read(), size if size is not None and size >= _SMALLEST_FILES else None)
 
     def begin(self, step: str) -> None:
         """Note that a step begins."""
@@ -102,16 +109,15 @@ class _Work:
         if text is None:
             return
         number = f"Stage {self._steps.index(step) + 1} of {len(self._steps)}: " if step in self._steps else ""
-        self._stage, self._before = f"{number}{text}", bytes_read()
-        # Later stages read what this one wrote down, which is not in the files.
-        self._size = self._size if step == _READING else None
+        # Later stages read what this one wrote down, which is not in the files. At once, since another thread looks at it.
+        self._stage = _Stage(f"{number}{text}", bytes_read(), self._stage.size if step == _READING else None)
 
     def now(self) -> Progress:
         """Say where the run is."""
         stage, seconds, read = self._stage, int(time.monotonic() - self._began), bytes_read()
-        if read is None or self._before is None:
-            return Progress(stage, seconds, 0, None)
-        return Progress(stage, seconds, read - self._before, self._size)
+        if read is None or stage.before is None:
+            return Progress(stage.text, seconds, 0, None)
+        return Progress(stage.text, seconds, read - stage.before, stage.size)
 
 
 @contextmanager
@@ -119,19 +125,31 @@ def _on_terminal(work: _Work) -> Iterator[OnStep]:
     from rich.console import Console  # noqa: PLC0415 - only terminals need it
     from rich.live import Live  # noqa: PLC0415 - the same
 
-    with Live(
+    live = Live(
         get_renderable=lambda: _drawn(work.now()),
         console=Console(stderr=True),
         refresh_per_second=1 / _SECONDS,
         transient=True,
         redirect_stdout=False,  # what is printed meanwhile may be piped
-    ) as live:
+    )
 
-        def begin(step: str) -> None:
-            work.begin(step)
+    def begin(step: str) -> None:
+        work.begin(step)
+        with _harmless():
             live.refresh()
 
+    try:
+        with _harmless():
+            live.start()
         yield begin
+    finally:
+        with _harmless():
+            live.stop()
+
+
+def _harmless() -> AbstractContextManager[None]:
+    """Let a run go on, which may have been charged, where its display fails, such as that of a terminal that was closed."""
+    return suppress(Exception)
 
 
 def _drawn(reached: Progress) -> Any:
@@ -139,10 +157,13 @@ def _drawn(reached: Progress) -> Any:
     from rich.table import Table  # noqa: PLC0415 - the same
 
     drawn = Table.grid(padding=(0, 1))
+    # In one line: the bar takes what the words leave.
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(max_width=_BAR)
     if reached.share is None:
         drawn.add_row(str(reached))
     else:
-        drawn.add_row(str(reached), ProgressBar(total=1, completed=reached.share, width=_BAR))
+        drawn.add_row(str(reached), ProgressBar(total=1, completed=reached.share))
     return drawn
 
 
@@ -161,7 +182,8 @@ def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
     line, over = f"plume-{time.monotonic_ns()}", threading.Event()
 
     def publish(text: str, *, update: bool = True) -> None:
-        shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
+        with _harmless():
+            shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
 
     def keep_showing() -> None:
         while not over.wait(_SECONDS):
@@ -175,8 +197,10 @@ def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
         yield
     finally:
         over.set()
-        thread.join()
-        publish("")
+        try:
+            thread.join()
+        finally:  # whoever interrupts a run may do so twice
+            publish("")
 
 
 def _clock(seconds: int) -> str:

@@ -166,9 +166,8 @@ class Release:
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
         words = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
         for name, noisy in self.unreliable.items():
-            known = (
-                f", too noisy in {pc.sum(noisy).as_py() or 0} of {len(self)} keys" if self.margins is not None else ""
-            )
+            is_known = self.margins is not None and len(self) > 0
+            known = f", too noisy in {pc.sum(noisy).as_py()} of {len(self)} keys" if is_known else ""
             words.append(f"{name} differs by key{known}")
         return printable("; ".join(filter(None, words)))
 

@@ -24,7 +24,6 @@ from plume.errors import (
     ColumnTypeError,
     EngineError,
     LedgerError,
-    PlumeError,
     PublicKeysError,
     UsageError,
 )
@@ -86,10 +85,10 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     engine = engine or default_engine([data])
     charged = _charged_dataset(ledger, dataset, release_id)
     _refuse_wrong_arguments(query, engine)
-    shown = _show(query, data, engine, pipeline) if progress else nullcontext(_say_nothing)
+    explanation = explain(query, pipeline=pipeline)
+    shown = _show(explanation, data, engine) if progress else nullcontext(_say_nothing)
     with shown as show:
         settings: dict[str, Any] = {"engine": engine, "on_step": _both(show, on_step or _say_nothing)}
-        explanation = explain(query, pipeline=pipeline)
         if charged is None:
             warn(explanation.cautions)
             return _run_planned(SystemEntropy(), explanation.planned, data, **settings)
@@ -112,16 +111,12 @@ def _run_charged(
         return publish(claim, release, draw)
 
 
-def _show(query: Query, data: Any, engine: Engine, pipeline: str) -> AbstractContextManager[OnStep]:
-    """Show where a run is. What is wrong with it is for the run to say."""
-    names: list[str] = []
-    size: int | None = None
-    with suppress(PlumeError):
-        names = [step.name for stage in make_plan(query, pipeline).plan for step in steps(stage)]
-        tables = data.tables.values() if isinstance(data, Relation) else [table_for(query, data)]
-        # What Spark reads is read elsewhere.
-        size = bytes_to_read(tables) if isinstance(engine, DuckDB) else None
-    return show_progress(dict.fromkeys(names), size)
+def _show(explanation: Explanation, data: Any, engine: Engine) -> AbstractContextManager[OnStep]:
+    """Show where a run is."""
+    names = dict.fromkeys(step.name for stage in explanation.plan for step in steps(stage))
+    tables = data.tables.values() if isinstance(data, Relation) else [table_for(explanation.query, data)]
+    # What Spark reads is read elsewhere.
+    return show_progress(names, bytes_to_read(tables) if isinstance(engine, DuckDB) else None)
 
 
 def _both(one: OnStep, other: OnStep) -> OnStep:

@@ -35,7 +35,7 @@ FORMS = ("arrow", "stream", "parquet", "relation", "database", "pandas")
 SPARK_FORMS = ("arrow", "stream", "frame", "parquet", "pandas")
 # What may stand in a pandas column of type object beside the values of a type.
 STRANGE: tuple[Any, ...] = (
-    10**5000, -(10**400), b"\xff", "\ud800", "x", "", "1_000", "9999-99-99", [1], {"a": []}, object(), int, 1j,
+    10**5000, -(10**400), b"\xff", "\ud800", "x", "", "1_000", "1" * 10**5 + "x", "9999-99-99", [1], {"a": []}, object(), int, 1j,
     Decimal("sNaN"), Decimal("1E+999999999"), float("nan"), float("inf"), timedelta.max, datetime.min.replace(tzinfo=timezone.max),
 )  # fmt: skip
 # Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.

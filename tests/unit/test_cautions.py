@@ -39,6 +39,14 @@ def test_a_delta_above_one_over_the_population_is_cautioned_against(population: 
     assert cautioned(delta=1e-6, population=population) == expected
 
 
+@pytest.mark.parametrize("population", [150_000, 10**6, 7 * 10**9, 10**12])
+def test_the_delta_that_is_advised_is_not_cautioned_against(population: int) -> None:
+    (caution,) = plume.explain(query(delta=1e-5, population=population)).cautions
+    advised = float(caution.next_step.split()[3])
+    assert advised > 0.9 / population
+    assert cautioned(delta=advised, population=population) == []
+
+
 @pytest.mark.parametrize(("epsilon", "expected"), [(10, []), (10.5, ["epsilon"])])
 def test_an_epsilon_above_ten_is_cautioned_against(epsilon: float, expected: list[str]) -> None:
     assert cautioned(epsilon=epsilon) == expected

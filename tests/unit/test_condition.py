@@ -383,6 +383,14 @@ def test_text_in_double_quotes_is_pointed_to_single_ones_beside_csv_files_too(tm
         plume.run(asking(where='k = "fix"'), tmp_path / "rows.csv")
 
 
+def test_a_statement_is_pointed_to_single_quotes_once() -> None:
+    text = """SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u)
+        k, COUNT(DISTINCT u) AS users FROM t WHERE k = "fix" GROUP BY k"""
+    with pytest.raises(ColumnNotFound, match=SINGLE_QUOTES) as caught:
+        plume.sql(text, tables={"t": people(k=["fix"])})
+    assert str(caught.value).count("single quotes") == 1
+
+
 @pytest.mark.parametrize("where", ['k IN ("fix")', 'k BETWEEN "fix" AND 3'])
 def test_a_constant_in_double_quotes_is_pointed_to_single_ones(where: str) -> None:
     with pytest.raises(ConditionError, match=SINGLE_QUOTES):

@@ -1,7 +1,9 @@
 """Where a run is: told to whoever waits for it, on a terminal or in a notebook, and nowhere else."""
 
+import errno
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import plume
 from plume import progress, running
@@ -122,6 +125,42 @@ def test_progress_is_told_by_stage_time_and_bytes(reached: str) -> None:
     assert str(made) == told
 
 
+class Closed:
+    """A terminal that is gone."""
+
+    def __init__(self, writes: int) -> None:
+        self.writes = writes
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.writes -= 1
+        if self.writes < 0:
+            raise OSError(errno.EIO, "input/output error")
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("stream", [Closed(0), Closed(3), None])
+def test_no_run_fails_where_its_display_does(monkeypatch: pytest.MonkeyPatch, stream: Closed | None) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    assert len(plume.run(asking(public_keys=["x"]), ROWS, engine=ENGINE, progress=True)) == 1
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_terminal_shows_one_line(columns: int) -> None:
+    console = Console(width=columns, force_terminal=True, color_system=None)
+    with console.capture() as drawn:
+        console.print(progress._drawn(Progress(f"Stage 1 of 4: {progress.STAGES['rows']}", 75, 2 * GB, 4 * GB)))
+    (line,) = drawn.get().splitlines()
+    assert line.startswith("Stage 1 of 4: Reading and grouping by user, 1:15, 2.0 of")
+    assert ("━" in line) == (columns >= 80)
+
+
 def table(content: Any) -> Table:
     return Table(content, {"u": Kind.TEXT})
 
@@ -211,10 +250,28 @@ def test_a_line_is_empty_after_a_failure_too(shell: Shell) -> None:
     assert shell.published[-1] == ("", True)
 
 
+def test_a_line_is_empty_when_its_end_is_interrupted_too(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt), show_progress([], None):
+        pass
+    assert shell.published[-1] == ("", True)
+
+
 def test_a_notebook_does_not_keep_whether_a_run_was_quick(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "_SECONDS", 600)
     plume.run(asking(), ROWS, engine=DuckDB(threads=1), progress=True)
     assert shell.published == [("Opening the data", False), ("", True)]
+
+
+def test_no_run_fails_where_a_notebook_does_not_answer(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(shell, "publish", closed)
+    assert len(plume.run(asking(public_keys=["x"]), ROWS, engine=ENGINE, progress=True)) == 1
 
 
 def test_where_a_notebook_keeps_all_that_is_shown_nothing_is(shell: Shell) -> None:

@@ -4,9 +4,7 @@ from typing import Any
 
 import click
 
-from plume.progress import STAGES, on_terminal, stage_of
-
-__all__ = ["STAGES", "on_terminal", "showing"]
+from plume.progress import on_terminal, stage_of
 
 
 def showing(*, quiet: bool) -> dict[str, Any]:

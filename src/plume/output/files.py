@@ -22,7 +22,7 @@ _MARK = "NOT-PRIVATE"
 
 def with_not_private_suffix(path: Path) -> Path:
     """Put the words NOT-PRIVATE into the name of a file."""
-    return path if _MARK in path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
+    return path if _MARK in path.name or not path.name else path.with_name(f"{path.stem}.{_MARK}{path.suffix}")
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, overwrite: bool) -> None:

@@ -87,6 +87,12 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.parametrize("name", ["", ".", "/"])
+def test_a_path_without_a_name_is_refused(name: str) -> None:
+    with pytest.raises(OutputError, match="could not be written"), plume.engine_errors_to(name):
+        pass
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_a_folder_in_the_way_is_refused(tmp_path: Path, *, overwrite: bool) -> None:
     (tmp_path / "errors.NOT-PRIVATE.txt").mkdir()
@@ -219,6 +225,7 @@ def test_a_run_that_ends_well_does_not_show_whether_anything_was_withheld(
     ("name", "refusal"),
     [
         ("errors.csv", "does not end in .txt or .log"),
+        ("/", "does not end in .txt or .log"),
         ("there.NOT-PRIVATE.txt", "exists; give another name, or --force"),
     ],
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plume.cli.progress import STAGES
+from plume.progress import STAGES
 from plume.version import __version__
 
 PLUME = [sys.executable, "-m", "plume"]

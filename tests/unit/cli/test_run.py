@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 
-from plume.cli.progress import STAGES
+from plume.progress import STAGES
 
 Invoke = Callable[..., Result]
 
