@@ -99,7 +99,8 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     can become records of many others.
     """
     alike: dict[tuple[str, ...], list[Path]] = {}
-    for path in files.paths:
+    # Where a writer had no rows for a file, it may have left it empty.
+    for path in [path for path in files.paths if path.stat().st_size] or files.paths:
         with placed(str(path.resolve())):
             header = _header(path, files, kinds)
             _refuse_wrong_header(header[1:], files, kinds)
