@@ -108,7 +108,13 @@ def _without_surrogates(column: Any) -> Any:
 
 
 def _is_spoilt(value: Any) -> bool:
-    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
+    """Return whether a text has no UTF-8, whatever its class says."""
+    try:
+        if isinstance(value, str):
+            str.encode(value)
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse_objects(frame: Any) -> None:

@@ -147,17 +147,19 @@ def _by_identity(readers: Mapping[type, Callable[[Any], Any]]) -> Readers:
 
 _NUMBERS = _by_identity({**dict.fromkeys((bool, int, float, Decimal), float), str: _number})
 _READERS: Mapping[Kind, Readers] = {
-    Kind.TEXT: _by_identity({
-        str: _text,
-        bool: lambda value: "true" if value else "false",
-        int: str,
-        float: _float_text,
-        Decimal: _decimal_text,
-        date: date.isoformat,
-        datetime: _timestamp_text,
-        time: time.isoformat,
-        bytes: lambda value: value.decode("ascii", "backslashreplace"),
-    }),
+    Kind.TEXT: _by_identity(
+        {
+            str: _text,
+            bool: lambda value: "true" if value else "false",
+            int: str,
+            float: _float_text,
+            Decimal: _decimal_text,
+            date: date.isoformat,
+            datetime: _timestamp_text,
+            time: time.isoformat,
+            bytes: lambda value: value.decode("ascii", "backslashreplace"),
+        }
+    ),
     Kind.FLOAT: _NUMBERS,
     Kind.INTEGER: _NUMBERS,
     Kind.BOOLEAN: _by_identity({bool: bool, str: lambda text: _BOOLEANS.get(text.strip(" \t").lower())}),
