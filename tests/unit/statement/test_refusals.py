@@ -160,6 +160,14 @@ def test_an_argument_that_the_parser_would_drop_is_refused(dialect: str, call: s
         ask(text, engine=Spark() if dialect == "spark" else plume.DuckDB(), tables=rows)
 
 
+@pytest.mark.parametrize("kind", ["FLOAT('a')", "FLOAT(a)", "DOUBLE('a')", "DECIMAL('a', 2)", "TIMESTAMP('a')"])
+@pytest.mark.parametrize("engine", [Spark(), plume.DuckDB()], ids=["spark", "duckdb"])
+def test_a_type_with_a_text_for_a_number_is_refused(engine: Spark | plume.DuckDB, kind: str) -> None:
+    text = f"{HEAD}CAST(seconds AS {kind}) AS k, {COUNT} FROM searches GROUP BY k"
+    with pytest.raises(StatementError):
+        ask(text, engine=engine, tables=TABLES)
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 @pytest.mark.parametrize(
     "statement",
