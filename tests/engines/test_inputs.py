@@ -282,6 +282,14 @@ def test_csv_files_that_lack_a_column_of_the_query_are_refused(tmp_path: Path) -
         answer(QUERY, files)
 
 
+@pytest.mark.parametrize("text", ["", "\ufeff", "\n", "\r\n"])
+def test_an_empty_csv_file_beside_others_has_no_rows(tmp_path: Path, text: str) -> None:
+    write_text(tmp_path / "1.csv", CSV)
+    write_text(tmp_path / "2.csv", text)
+    compressed(tmp_path / "3.csv.gz", "gzip", text)
+    assert answer(QUERY, tmp_path) == EXPECTED
+
+
 def test_parquet_files_of_a_folder_are_read_without_the_other_files_in_it(tmp_path: Path) -> None:
     halves(tmp_path)
     write_text(tmp_path / "notes.csv", "a,b\n")

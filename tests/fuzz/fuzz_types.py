@@ -31,13 +31,15 @@ from plume.statement.answering import ask
 ENGINE = DuckDB(threads=1)
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
-FORMS = ("arrow", "stream", "parquet", "relation", "database", "pandas")
-SPARK_FORMS = ("arrow", "stream", "frame", "parquet", "pandas")
+FORMS = ("arrow", "stream", "parquet", "relation", "database", "pandas", "arrow in pandas")
+SPARK_FORMS = ("arrow", "stream", "frame", "parquet", "pandas", "arrow in pandas")
 # What may stand in a pandas column of type object beside the values of a type.
 STRANGE: tuple[Any, ...] = (
     10**5000, -(10**400), b"\xff", "\ud800", "x", "", "1_000", "1" * 10**5 + "x", "9999-99-99", [1], {"a": []}, object(), int, 1j,
     Decimal("sNaN"), Decimal("1E+999999999"), float("nan"), float("inf"), timedelta.max, datetime.min.replace(tzinfo=timezone.max),
 )  # fmt: skip
+# What an index may be labelled with, which passes for attributes of columns.
+LABELS: tuple[Any, ...] = ("__arrow_array__", "__arrow_c_array__", "cat", "dtype", 5, b"\xff", None)
 # Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.
 _SPOILT = "by its bits"
 # What the two tables are called is not data.
@@ -94,6 +96,8 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
         made = pa.table({name: _arrow(column, rows) for name, column in columns.items()} | _fixed(columns, rows))
         if form == "pandas":
             return lambda: _objects(made)
+        if form == "arrow in pandas":
+            return _columns_of_arrow(made)
         if form == "stream":
             return lambda: pa.RecordBatchReader.from_batches(made.schema, made.to_batches())
         if form == "parquet":
@@ -121,7 +125,21 @@ def _objects(rows: pa.Table) -> pd.DataFrame:
             is_strange = row >= len(OTHERS) and (row + place) % 2 == 0
             column.array[row] = STRANGE[(row + 7 * place) % len(STRANGE)] if is_strange else _python(value)
         columns[name] = column
-    return pd.DataFrame(columns)
+    return _labelled(pd.DataFrame(columns))
+
+
+def _columns_of_arrow(rows: pa.Table) -> Callable[[], Any] | None:
+    """Give a way to make a frame of pandas whose columns have Arrow's types; None if pandas cannot hold such values."""
+    with suppress(Exception):
+        frame = _labelled(rows.to_pandas(types_mapper=pd.ArrowDtype))
+        return lambda: frame
+    return None
+
+
+def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Give a frame an index of labels, of which hers are hostile."""
+    frame.index = pd.Index([*OTHERS, *LABELS * len(frame)][: len(frame)], dtype=object)
+    return frame
 
 
 def _python(value: pa.Scalar) -> Any:

@@ -46,6 +46,46 @@ class HostileZone(tzinfo):
         raise RuntimeError
 
 
+class HostileClass(type):
+    """A class of classes that fail wherever they can."""
+
+    def __eq__(cls, _: object) -> bool:
+        raise RuntimeError
+
+    __hash__ = __eq__  # type: ignore[assignment]
+
+
+class Liar(type):
+    """A class of classes that say that they are others."""
+
+    def __eq__(cls, _: object) -> bool:
+        return True
+
+    def __hash__(cls) -> int:
+        return hash(str)
+
+
+class OfHostileClass(metaclass=HostileClass):
+    """A value whose class cannot be compared."""
+
+
+class OfLiar(metaclass=Liar):
+    """A value that is not the text that its class says it is."""
+
+    def encode(self) -> bytes:
+        return b"y"
+
+
+class Timestamp:
+    """A class that is called like one of pandas."""
+
+    def to_pydatetime(self, *, warn: bool) -> "Timestamp":
+        del warn
+        return self
+
+
+Timestamp.__module__ = "pandas"
+
 HERS: dict[str, Any] = {
     "an integer": 5,
     "an integer of 5,000 digits": 10**5000,
@@ -70,6 +110,10 @@ HERS: dict[str, Any] = {
     "a dictionary": {"a": []},
     "an array": np.array([1, 2]),
     "something": Hostile(),
+    "a value whose class fails": OfHostileClass(),
+    "a value whose class lies": OfLiar(),
+    "a value of a class that is called like another": Timestamp(),
+    "digits of no number": "9" * 200_000 + "x",
     "a class": int,
     "not available": pd.NA,
     "no time": pd.NaT,
@@ -137,6 +181,12 @@ READ: dict[Kind, list[tuple[Any, Any]]] = {
         (Decimal("1.50"), "1.5"),
         (Decimal("7E+2"), "700"),
         (Decimal("1E-999999999"), None),
+        (2.0**-20, "9.5367431640625e-07"),
+        (Decimal(2.0**-20), "9.5367431640625e-07"),
+        (0.1, "0.1"),
+        (Decimal(1 / 10), "0.1"),
+        (Decimal("1E+4300"), None),
+        (10**4300, None),
         (float("inf"), "inf"),
         (Decimal("Infinity"), "inf"),
         (date(2026, 1, 31), "2026-01-31"),
@@ -229,6 +279,15 @@ def test_an_index_of_several_classes_is_not_read(index: list[Any]) -> None:
     assert answer(asking(), rows) == {"k": ["x"], "count": [3]}
 
 
+@pytest.mark.parametrize("hers", [5, datetime(1, 1, 1), datetime(2026, 1, 1, tzinfo=UTC), None])
+def test_dates_in_an_index_are_read_one_by_one(hers: Any) -> None:
+    moments = [datetime(2026, 1, 31, 8), datetime(2026, 1, 31, 9)]
+    for labels in (moments, [*moments, hers]):
+        rows = pd.DataFrame({"u": ["a", "b", "c"][: len(labels)]}, index=pd.Index(labels, dtype=object, name="k"))
+        found = to_arrow(rows, {"u": Kind.TEXT, "k": Kind.TEXT})["k"].to_pylist()
+        assert found[:2] == ["2026-01-31 08:00:00", "2026-01-31 09:00:00"]
+
+
 @pytest.mark.parametrize("hers", ["c", 5, b"\xff"])
 def test_an_index_with_a_name_is_a_column(hers: Any) -> None:
     rows = pd.DataFrame({"k": ["x"] * 3}, index=pd.Index(["a", "b", hers], dtype=object, name="u"))
@@ -256,3 +315,27 @@ def test_columns_of_nothing_and_no_rows_are_read_as_the_query_needs_them() -> No
     for values in ([], [None], [5]):
         frame = pd.DataFrame({"u": pd.Series(values, dtype=object), "t": pd.Series(values, dtype=object)})
         assert to_arrow(frame, kinds).schema.equals(expected)
+
+
+@pytest.mark.parametrize("hers", ["cat", "__arrow_array__", "__arrow_c_array__", "dtype"])
+def test_a_label_in_an_index_is_not_taken_for_an_attribute_of_a_column(hers: str) -> None:
+    rows = pd.DataFrame({"u": ["a", "b", "c"], "k": pd.Categorical(["x"] * 3)}, index=["d", "e", hers])
+    assert answer(asking(), rows) == {"k": ["x"], "count": [3]}
+    rows = rows.set_index(pd.Index(["d", "e", hers], dtype="category", name="u"))[["k"]]
+    assert answer(asking(), rows) == {"k": ["x"], "count": [3]}
+
+
+class HostileLetters(str):  # noqa: SLOT000 - as careless as it can be
+    """Text whose letters cannot be asked for."""
+
+    def __iter__(self) -> Any:
+        raise RuntimeError
+
+    encode = __len__ = __str__ = __iter__
+
+
+@pytest.mark.parametrize("found", [str, HostileLetters])
+def test_texts_of_python_in_a_column_of_texts_are_read_one_by_one(found: type[str]) -> None:
+    words = pd.array(["x", "x", found("\ud800"), found("x")], dtype="string[python]")
+    rows = pd.DataFrame({"u": ["a", "b", "c", "d"], "k": words})
+    assert answer(asking(public_keys=["x"]), rows) == {"k": ["x"], "count": [3]}

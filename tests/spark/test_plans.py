@@ -19,6 +19,7 @@ from plume.plan.analysis import steps
 from plume.plan.explain import print_steps
 from plume.plan.nodes import Noise
 from plume.plan.printing.plan_sql import print_plan
+from plume.plan.types import Kind
 from plume.planning import make_plan
 from plume.schema import kinds_expected
 from redis_servers import single
@@ -137,3 +138,13 @@ def test_executors_that_come_and_go_are_not_counted(classic: Any) -> None:
     changing.conf.set("spark.dynamicAllocation.enabled", "true")
     with Spark(changing).open({}) as run:
         assert run.printer().tasks is None
+
+
+@pytest.mark.parametrize(("rows", "where"), [(1_000, "LocalRelation"), (1_000_000, "LogicalRDD")])
+def test_rows_that_are_too_many_to_be_broadcast_are_not_computed_by_the_driver(
+    classic: Any, rows: int, where: str
+) -> None:
+    content = pa.table({"u": pa.array(range(rows), pa.int64()), "v": pa.array(range(rows), pa.int64())})
+    with Spark(classic).open({INPUT: Table(content, {"u": Kind.TEXT, "v": Kind.FLOAT})}) as run:
+        plan = run._session.table(INPUT)._jdf.queryExecution().optimizedPlan()
+    assert where in plan.toString()

@@ -68,9 +68,16 @@ def _pandas(frame: Any, kinds: Mapping[str, Kind]) -> pa.Table:
         return pa.table({name: pa.nulls(0) for name in names})
     if any(names.count(name) > 1 for name in kinds):
         raise TypeError
-    columns = {name: frame.iloc[:, labels.index(name)] for name in kinds if name in labels}
-    columns |= {name: frame.index.get_level_values(levels.index(name)).to_series() for name in kinds.keys() - columns}
+    # Where a column has its index with it, a label there can pass for an attribute of the column, such as one called "cat".
+    columns = {name: frame.iloc[:, labels.index(name)].reset_index(drop=True) for name in kinds if name in labels}
+    columns |= {name: _level(frame.index, levels.index(name)) for name in kinds.keys() - columns}
     return pa.table({name: _pandas_column(columns[name], kind) for name, kind in kinds.items()})
+
+
+def _level(index: Any, place: int) -> Any:
+    """Give a level of an index as a column, but Python objects as they are: pandas would guess a type from all of them."""
+    level = index.get_level_values(place)
+    return level if level.dtype == object else level.to_series(range(len(level)))
 
 
 def _pandas_column(column: Any, kind: Kind) -> pa.Array | pa.ChunkedArray:
@@ -101,7 +108,13 @@ def _without_surrogates(column: Any) -> Any:
 
 
 def _is_spoilt(value: Any) -> bool:
-    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
+    """Return whether a text has no UTF-8, whatever its class says."""
+    try:
+        if isinstance(value, str):
+            str.encode(value)
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse_objects(frame: Any) -> None:

@@ -6,6 +6,7 @@ a class of somebody's own may do anything where it is asked for its text. All ot
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime, time
@@ -34,16 +35,20 @@ _TIMESTAMP = re.compile(
     rf"{_DATE.pattern}[ T][0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}(\.[0-9]{{1,6}})?)?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?", re.ASCII
 )
 _BOOLEANS = {"true": True, "false": False}
-_OF_NUMPY = frozenset({
-    *(np.bool_, np.str_, np.bytes_, np.float16, np.float32, np.float64),
-    *(np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64),
-})  # fmt: skip
+# By identity, here and below: a dictionary of classes would ask a class whether it equals another, and it may lie, or fail.
+_OF_NUMPY = frozenset(map(id, (
+    np.bool_, np.str_, np.bytes_, np.float16, np.float32, np.float64,
+    np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+)))  # fmt: skip
+
+Readers = Mapping[int, Callable[[Any], Any]]
+"""How values of a class are read, by the identity of the class."""
 
 
 def read_values(values: Iterable[Any], kind: Kind) -> pa.Array:
     """Read Python values as what a query needs, each by itself."""
     listed = list(values)
-    if kind is Kind.TEXT and set(map(type, listed)) <= {str, type(None)}:
+    if kind is Kind.TEXT and all(value is None or type(value) is str for value in listed):
         with suppress(UnicodeEncodeError):  # half of a surrogate pair, which UTF-8 does not have
             return pa.array(listed, pa.string())
     read = _READERS[kind]
@@ -55,21 +60,26 @@ def is_of_pandas(found: type) -> bool:
     return found.__module__.split(".")[0] == "pandas"
 
 
-def _read(value: Any, read: Mapping[type, Callable[[Any], Any]]) -> Any:
+def _read(value: Any, readers: Readers) -> Any:
     with suppress(Exception):  # what does not fit, such as 10**400 as a number, or a zone that fails
         plain = _without_library(value)
-        return read[type(plain)](plain)
+        return readers[id(type(plain))](plain)
     return None
 
 
 def _without_library(value: Any) -> Any:
     """Give Python's own value for one of numpy or pandas, and the text of a UUID, whose module nothing here imports: it draws them."""
     found = type(value)
-    if found in _OF_NUMPY:
+    if id(found) in _OF_NUMPY:
         return value.item()
-    if found.__name__ == "Timestamp" and is_of_pandas(found):
+    if found is _loaded("pandas", "Timestamp"):
         return value.to_pydatetime(warn=False)
-    return str(value) if (found.__module__, found.__name__) == ("uuid", "UUID") else value
+    return str(value) if found is _loaded("uuid", "UUID") else value
+
+
+def _loaded(module: str, name: str) -> Any:
+    """Give a class of a module if the module is loaded; else no value is of that class."""
+    return getattr(sys.modules.get(module), name, None)
 
 
 # Text. Numbers that are equal have the same text, so that 7, 7.0 and Decimal("7.00") are one user.
@@ -89,11 +99,13 @@ def _float_text(value: float) -> str | None:
 def _decimal_text(value: Decimal) -> str | None:
     if not value.is_finite():
         return None if value.is_nan() else _float_text(float(value))
-    if max(abs(value.adjusted()), len(value.as_tuple().digits)) > _MOST_DIGITS:
+    if max(abs(value.adjusted()) + 1, len(value.as_tuple().digits)) > _MOST_DIGITS:
         return None
+    near = float(value)
+    if near == value:
+        return _float_text(near)
     written = format(value, "f")
-    short = written.rstrip("0").rstrip(".") if "." in written else written
-    return "0" if short == "-0" else short
+    return written.rstrip("0").rstrip(".") if "." in written else written
 
 
 def _timestamp_text(value: datetime) -> str:
@@ -129,25 +141,28 @@ def _midnight(day: date) -> datetime:
     return datetime(day.year, day.month, day.day)  # noqa: DTZ001 - a day has no zone
 
 
-_NUMBERS: dict[type, Callable[[Any], Any]] = {
-    **dict.fromkeys((bool, int, float, Decimal), float),
-    str: _number,
-}
-_READERS: dict[Kind, Mapping[type, Callable[[Any], Any]]] = {
-    Kind.TEXT: {
-        str: _text,
-        bool: lambda value: "true" if value else "false",
-        int: str,
-        float: _float_text,
-        Decimal: _decimal_text,
-        date: date.isoformat,
-        datetime: _timestamp_text,
-        time: time.isoformat,
-        bytes: lambda value: value.decode("ascii", "backslashreplace"),
-    },
+def _by_identity(readers: Mapping[type, Callable[[Any], Any]]) -> Readers:
+    return {id(found): read for found, read in readers.items()}
+
+
+_NUMBERS = _by_identity({**dict.fromkeys((bool, int, float, Decimal), float), str: _number})
+_READERS: Mapping[Kind, Readers] = {
+    Kind.TEXT: _by_identity(
+        {
+            str: _text,
+            bool: lambda value: "true" if value else "false",
+            int: str,
+            float: _float_text,
+            Decimal: _decimal_text,
+            date: date.isoformat,
+            datetime: _timestamp_text,
+            time: time.isoformat,
+            bytes: lambda value: value.decode("ascii", "backslashreplace"),
+        }
+    ),
     Kind.FLOAT: _NUMBERS,
     Kind.INTEGER: _NUMBERS,
-    Kind.BOOLEAN: {bool: bool, str: lambda text: _BOOLEANS.get(text.strip(" \t").lower())},
-    Kind.DATE: {date: lambda day: day, datetime: datetime.date, str: _date},
-    Kind.TIMESTAMP: {date: _midnight, datetime: _timestamp, str: _timestamp_in},
+    Kind.BOOLEAN: _by_identity({bool: bool, str: lambda text: _BOOLEANS.get(text.strip(" \t").lower())}),
+    Kind.DATE: _by_identity({date: lambda day: day, datetime: datetime.date, str: _date}),
+    Kind.TIMESTAMP: _by_identity({date: _midnight, datetime: _timestamp, str: _timestamp_in}),
 }

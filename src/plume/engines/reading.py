@@ -99,9 +99,10 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     can become records of many others.
     """
     alike: dict[tuple[str, ...], list[Path]] = {}
-    for path in files.paths:
+    headers = [(path, _header(path, files, kinds)) for path in files.paths]
+    # A writer that had no rows for one of its files may have left it empty.
+    for path, header in [(path, header) for path, header in headers if header] or headers:
         with placed(str(path.resolve())):
-            header = _header(path, files, kinds)
             _refuse_wrong_header(header[1:], files, kinds)
         alike.setdefault(header, []).append(path)
     return "\nUNION ALL\n".join(_selecting_csv_of(header, paths, kinds) for header, paths in alike.items())
@@ -132,11 +133,17 @@ def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> No
 
 
 def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Read the first line: the delimiter that finds most of the wanted columns, then all columns."""
+    """Read the first line: the delimiter that finds most of the wanted columns, then all columns; nothing of an empty file."""
     refusal = InputError(f"{files.names} could not be read as CSV.")
-    with redacting(OSError, pa.ArrowException, to=refusal), pa.input_stream(str(path), compression="detect") as stream:
+    with (
+        placed(str(path.resolve())),
+        redacting(OSError, pa.ArrowException, to=refusal),
+        pa.input_stream(str(path), compression="detect") as stream,
+    ):
         head: bytes = stream.read(_LONGEST_HEADER)
     text = head.decode("utf-8-sig", errors="replace")
+    if not text.strip("\r\n") and len(head) < _LONGEST_HEADER:
+        return ()
     found = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda delimiter: len(set(found[delimiter]) & set(wanted)))
     return (best, *found[best])

@@ -66,6 +66,8 @@ _SETTINGS = {
     # Kept steps are as many pieces as their size asks for. Else they are 200 however small, each of which writes 200 files when shuffled.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # What is too large to be broadcast is computed in tasks. Else the driver computes it as it plans, holds each step whole, and runs out.
+    "spark.sql.execution.arrow.localRelationThreshold": "10MB",
     **dict.fromkeys(_CHECKS, "true"),
 }
 AUTO = "auto"

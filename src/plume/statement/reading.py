@@ -3,7 +3,7 @@
 The dialect is the engine's own. The names of aggregates are taken out of it, so that they may have arguments no engine knows.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,7 +21,11 @@ CALLS = frozenset(
     {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "STDDEV_POP", "PERCENTILE_CONT", "RANK", "DENSE_RANK"}
 )
 """Functions of many rows; everything else is a function of one."""
+OF_A_UNIT = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
+"""Functions of time, one of whose arguments is a unit."""
 _TAKEN_OUT = CALLS | {"VARIANCE_POP"}
+# What sqlglot reads by a rule of its own drops their third argument.
+_READ_AS_CALLS = frozenset({"CEIL", "CEILING", "FLOOR"})
 _LONGEST = 100_000
 _TOO_DEEP = "this is nested too deeply to be read."
 _FORM = (
@@ -76,15 +80,32 @@ def _dialect(name: str) -> Any:
 
     quotes = [*dict.fromkeys([*base.Tokenizer.IDENTIFIERS, "`"])]
     tokenizer = type("Tokenizer", (base.Tokenizer,), {"IDENTIFIERS": quotes})
+    left_out = {"FUNCTIONS": _TAKEN_OUT, "FUNCTION_PARSERS": _TAKEN_OUT | _READ_AS_CALLS}
     known = {
-        table: {name: made for name, made in getattr(base.Parser, table).items() if name not in _TAKEN_OUT}
-        for table in ("FUNCTIONS", "FUNCTION_PARSERS")
+        table: {name: made for name, made in getattr(base.Parser, table).items() if name not in names}
+        for table, names in left_out.items()
     }
+    known["FUNCTIONS"] = {name: _with_all_arguments(name, made) for name, made in known["FUNCTIONS"].items()}
     # What sqlglot does not know it writes to a log, to the letter: a statement could command the terminal of whoever reads it.
     silent = {"_warn_unsupported": lambda _: None}
     parser = type("Parser", (base.Parser,), known | silent)
     parts = {"Tokenizer": tokenizer, "Parser": parser, "STRICT_JSON_PATH_SYNTAX": False}
     return type("Statement", (base,), parts)()
+
+
+def _with_all_arguments(name: str, make: Callable[..., Tree]) -> Callable[..., Tree]:
+    """Let a call of which sqlglot would leave an argument out stay a call of a function that nobody knows."""
+
+    def made(arguments: list[Tree], **settings: Any) -> Tree:
+        tree = make(arguments, **settings)
+        kept = {id(part) for part in tree.walk()}
+        lost = [argument for argument in arguments if id(argument) not in kept]
+        unit = tree.find(*OF_A_UNIT)
+        # The unit of a function of time is written anew.
+        allowed = int(unit is not None and id(unit.args.get("unit", unit.this)) not in set(map(id, arguments)))
+        return tree if len(lost) <= allowed else exp.Anonymous(this=name, expressions=arguments)
+
+    return made
 
 
 def _tokens(source: Text, dialect: str) -> list[Any]:

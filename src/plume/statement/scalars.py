@@ -15,13 +15,12 @@ from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.redaction import redacting
 from plume.statement.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
-from plume.statement.reading import CALLS
+from plume.statement.reading import CALLS, OF_A_UNIT
 from plume.statement.text import Text, Tree
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)
 _NUMERIC = (*_ARITHMETIC, exp.Abs, exp.Round, exp.Floor, exp.Ceil, exp.Sqrt, exp.Ln, exp.Exp)
-_OF_TIME = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
 _DEEPEST = 150
 # Spark rounds up and down in decimals of 38 digits, and fails on rows that need more.
 _MOST_PLACES = 30
@@ -97,7 +96,7 @@ def hint(column: Tree) -> Kind | None:
         return Kind.TEXT
     if isinstance(parent, _NUMERIC) or (isinstance(parent, exp.Anonymous) and parent.name.upper() in ("SUM", "AVG")):
         return Kind.FLOAT
-    if isinstance(parent, _OF_TIME):
+    if isinstance(parent, OF_A_UNIT):
         return Kind.TIMESTAMP
     if isinstance(parent, _COMPARISONS):
         others = [part for part in parent.iter_expressions() if part is not column]

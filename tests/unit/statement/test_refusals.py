@@ -141,6 +141,33 @@ def test_there_are_forty_wrong_statements() -> None:
     assert len(WRONG) >= 40
 
 
+TOO_MANY_ARGUMENTS = {
+    "duckdb": ["LTRIM(recipe, 'a', 'b')", "RTRIM(recipe, 'a', 'b')", "DATE_TRUNC('day', day, 'UTC')", "MOD(seconds, 2, 3, 4)"],
+    "spark": [
+        "FLOAT(recipe, 2)", "INT(recipe, recipe)", "DATE(day, 'x')", "TIMESTAMP(day, 'UTC')", "LTRIM(recipe, 'a', 'b')",
+        "DATE_TRUNC('day', day, 'UTC')", "TRUNC(day, 'month', 1)", "FLOOR(seconds, 1, 2)", "CEIL(seconds, 1, 2)", "MOD(seconds, 2, 3, 4)",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dialect", "call"), [(name, call) for name, calls in TOO_MANY_ARGUMENTS.items() for call in calls]
+)
+def test_an_argument_that_the_parser_would_drop_is_refused(dialect: str, call: str) -> None:
+    text = f"{HEAD}{call} AS k, {COUNT} FROM searches GROUP BY k"
+    rows = {"searches": TABLES["searches"].append_column("day", pa.array([0], pa.timestamp("us")))}
+    with pytest.raises(StatementError):
+        ask(text, engine=Spark() if dialect == "spark" else plume.DuckDB(), tables=rows)
+
+
+@pytest.mark.parametrize("kind", ["FLOAT('a')", "FLOAT(a)", "DOUBLE('a')", "DECIMAL('a', 2)", "TIMESTAMP('a')"])
+@pytest.mark.parametrize("engine", [Spark(), plume.DuckDB()], ids=["spark", "duckdb"])
+def test_a_type_with_a_text_for_a_number_is_refused(engine: Spark | plume.DuckDB, kind: str) -> None:
+    text = f"{HEAD}CAST(seconds AS {kind}) AS k, {COUNT} FROM searches GROUP BY k"
+    with pytest.raises(StatementError):
+        ask(text, engine=engine, tables=TABLES)
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])
 @pytest.mark.parametrize(
     "statement",
