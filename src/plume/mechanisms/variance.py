@@ -130,10 +130,10 @@ class Variance(Measure):
 
     def variance(self, noised: State) -> Floats:
         """The variance within its bounds."""
-        squares = self._square(noised["squares"] / at_least_one(noised))
+        squares = self.mean_square(noised["squares"] / at_least_one(noised))
         return self._within(squares - mean_distance(self.scale, noised) ** 2)
 
-    def _square(self, steps: Floats) -> Floats:
+    def mean_square(self, steps: Floats | float) -> Floats | float:
         """The mean square, from its steps above the centre."""
         return steps * float(self._unit) + float(self._centre * self.scale.unit**2)
 
@@ -153,7 +153,7 @@ class Variance(Measure):
         above, below = (noised[name].astype(np.float64) for name in ("squares", "values"))
         squares = quotient(above, below, (blurs["squares"], blurs["values"]), most=self._largest, level=level)
         farthest, nearest = np.maximum(-low, high), np.maximum(0, np.maximum(low, -high))
-        least, most = (self._square(edge) for edge in squares)
+        least, most = (self.mean_square(edge) for edge in squares)
         return self._within(least - farthest**2), self._within(most - nearest**2)
 
 
