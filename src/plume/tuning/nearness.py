@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from scipy.special import bdtr
 
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.calibration.columns import MeasureColumns
@@ -21,8 +22,8 @@ from plume.root import smallest, within
 from plume.selection.chances import chance_of_users
 from plume.tuning.asked import Goal, Target, error_unit, is_computed
 
-# Where a limit cuts, means over the number of users who count in a key, which is about normal, are taken at so many points.
-_POINTS = 41
+# Where a limit cuts, the number of users who count in a key is looked at in so many places, as many standard deviations from its mean.
+_PLACES, _DEVIATIONS = 301, 9
 # The law of noise is tabulated at so many places, between which it hardly bends, as far as all but this share of it.
 _TABLED, _BEYOND = 513, 1e-9
 # Values that are spread evenly over a range have a variance of so much of the largest there can be.
@@ -91,25 +92,33 @@ def _asked(calibrated: CalibratedQuery, goal: Goal) -> Iterator[MeasureColumns]:
 
 
 def _points(calibrated: CalibratedQuery, goal: Goal) -> tuple[Floats, Floats]:
-    """Standard deviations from the mean number of users who count in a key, and their weights: all of them do, if nothing is cut."""
+    """How many of the users count in a key, in standard deviations from the mean, and how likely: all of them, if nothing is cut."""
     if not cuts(calibrated, goal):
         return np.zeros(1), np.ones(1)
-    places, weights = np.polynomial.hermite_e.hermegauss(_POINTS)
-    return places, weights / weights.sum()
+    chance = calibrated.max_keys_per_user / goal.keys_of_user
+    mean, spread = _binomial(goal.users, chance)
+    reach = np.linspace(-_DEVIATIONS, _DEVIATIONS, _PLACES)
+    counting = np.unique(np.clip(np.rint(mean + reach * spread), 0, goal.users))
+    below = bdtr(np.floor((counting[1:] + counting[:-1]) / 2), goal.users, chance)
+    return (counting - mean) / spread, np.diff(below, prepend=0.0, append=1.0)
+
+
+def _binomial(users: int, chance: float) -> tuple[float, float]:
+    """The mean and the standard deviation of how many of them count."""
+    return users * chance, math.sqrt(users * chance * (1 - chance))
 
 
 def _shown(calibrated: CalibratedQuery, goal: Goal) -> Floats:
     """The chance to be shown by how many of the users count in the key, from few to many."""
-    limit = calibrated.rounds[-1].max_keys_per_user if calibrated.rounds else goal.keys_of_user
+    limit = calibrated.max_keys_per_user
     users = np.rint(_counting(calibrated, goal, min(1.0, limit / goal.keys_of_user)))
     return chance_of_users(calibrated.rounds, users.astype(np.int64), keys_of_user=min(goal.keys_of_user, limit))
 
 
 def _counting(calibrated: CalibratedQuery, goal: Goal, chance: float) -> Floats:
     """How many of the users count, each with a chance, from few to many."""
-    places, _ = _points(calibrated, goal)
-    spread = math.sqrt(goal.users * chance * (1 - chance))
-    counting: Floats = np.clip(goal.users * chance + places * spread, 0, goal.users)
+    (mean, spread), (places, _) = _binomial(goal.users, chance), _points(calibrated, goal)
+    counting: Floats = np.clip(mean + places * spread, 0, goal.users)
     return counting
 
 
