@@ -22,6 +22,8 @@ MOST_CHANCE = 0.999999
 _MOST_USERS = 10**12
 # Dates and timestamps are in microseconds; people ask in days.
 _DAY = 86_400_000_000
+# What shares that are given with few digits may add up to beside 1.
+_ROUNDING = 0.001
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,27 @@ Targets = Mapping[str, Target]
 """One for each measure; one that may be off by anything is not there."""
 
 
+KeysOfUser = int | Mapping[int, float]
+"""In how many keys users are: all of them in as many, or a share of them in each of several numbers."""
+
+
 @dataclass(frozen=True)
 class Goal:
     """Keys that must be shown, and how near their numbers must be."""
 
     users: int
     """How many users such a key has."""
-    keys_of_user: int
-    """In how many keys each of them is."""
+    keys_of_users: tuple[tuple[int, float], ...]
+    """Numbers of keys that users are in, from small to large, and the shares of the users who are in as many."""
     values_of_user: int
     """How many values each of them has in the key, of those that means and variances are of."""
     chance: float
     targets: Targets
+
+    @property
+    def most_keys(self) -> int:
+        """In how many keys a user is at most."""
+        return self.keys_of_users[-1][0]
 
 
 @dataclass(frozen=True)
@@ -61,22 +72,39 @@ class Wanted:
     totals: Mapping[str, float]
 
 
-def goal_of(query: Query, wanted: Wanted, *, users: int, keys_of_user: int, values_of_user: int, chance: float) -> Goal:
+def goal_of(
+    query: Query, wanted: Wanted, *, users: int, keys_of_user: KeysOfUser, values_of_user: int, chance: float
+) -> Goal:
     """Put together what must hold; errors are taken as they are written, so that 0.29 of 100 is 29."""
+    _refuse_bad_people(users=users, values_of_user=values_of_user, chance=chance)
+    of_users = _keys_of_users(keys_of_user)
     _refuse_bad_wishes(query, wanted)
     found = {measure.name: _target(measure, users, wanted) for measure in query.measures}
     targets = {name: target for name, target in found.items() if target is not None}
-    return Goal(users, keys_of_user, values_of_user, chance, targets)
+    return Goal(users, of_users, values_of_user, chance, targets)
 
 
-def refuse_bad_people(*, users: Any, keys_of_user: Any, values_of_user: Any, chance: Any) -> None:
-    """Refuse what no number of people or values, and no chance, can be."""
+def _refuse_bad_people(*, users: Any, values_of_user: Any, chance: Any) -> None:
     refuse_bad_number("users", users, _MOST_USERS)
-    for name, number in {"keys_of_user": keys_of_user, "values_of_user": values_of_user}.items():
-        if number is not None:
-            refuse_bad_number(name, number, LARGEST_BOUND)
+    refuse_bad_number("values_of_user", values_of_user, LARGEST_BOUND)
     if not _is_number(chance) or not 0 < chance <= MOST_CHANCE:
         raise BudgetError(f"chance is {shown(chance)}; it must be above 0 and at most {MOST_CHANCE}, such as 0.95.")
+
+
+def _keys_of_users(given: Any) -> tuple[tuple[int, float], ...]:
+    shares = given if isinstance(given, Mapping) else {given: 1}
+    for keys, share in shares.items():
+        refuse_bad_number("keys_of_user", keys, LARGEST_BOUND)
+        if not _is_number(share) or not 0 < share <= 1:
+            raise BoundError(
+                f"keys_of_user gives {keys} keys to {shown(share)} of the users; it must be a share above 0, up to 1."
+            )
+    if not shares or not math.isclose(total := math.fsum(shares.values()), 1, abs_tol=_ROUNDING):
+        what = f"add up to {total:g}" if shares else "are none"
+        raise BoundError(
+            f"the shares of users in keys_of_user {what}; they must add up to 1, such as {{5: 0.9, 100: 0.1}}."
+        )
+    return tuple(sorted((keys, share / total) for keys, share in shares.items()))
 
 
 def is_computed(measure: Mechanism) -> bool:

@@ -4,7 +4,7 @@ Its own file because it is chances alone: what is asked comes from `asked`, and 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -19,7 +19,7 @@ from plume.mechanisms.variance import StandardDeviation, Variance
 from plume.noise.noise import half_width
 from plume.plan.types import Kind
 from plume.root import smallest, within
-from plume.selection.chances import chance_of_users
+from plume.selection.strategy import SelectionStrategy
 from plume.tuning.asked import Goal, Target, error_unit, is_computed
 
 # Where a limit cuts, the number of users who count in a key is looked at in so many places, as many standard deviations from its mean.
@@ -77,14 +77,13 @@ def width(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> f
 
 def share_kept(calibrated: CalibratedQuery, goal: Goal) -> float:
     """Say how much the limit leaves, on average, of what these users add to the measure that it cuts most."""
-    if not cuts(calibrated, goal):
-        return 1.0
-    return min((math.prod(_kept(calibrated, measure, goal)) for measure in _asked(calibrated, goal)), default=1.0)
+    kept = (_kept(calibrated, measure, goal)[0] for measure in _asked(calibrated, goal))
+    return min(kept, default=1.0) if cuts(calibrated, goal) else 1.0
 
 
 def cuts(calibrated: CalibratedQuery, goal: Goal) -> bool:
-    """Return whether these users are in more keys than the limit."""
-    return goal.keys_of_user > calibrated.max_keys_per_user
+    """Return whether some of these users are in more keys than the limit."""
+    return goal.most_keys > calibrated.max_keys_per_user
 
 
 def _asked(calibrated: CalibratedQuery, goal: Goal) -> Iterator[MeasureColumns]:
@@ -95,54 +94,68 @@ def _points(calibrated: CalibratedQuery, goal: Goal) -> tuple[Floats, Floats]:
     """How many of the users count in a key, in standard deviations from the mean, and how likely: all of them, if nothing is cut."""
     if not cuts(calibrated, goal):
         return np.zeros(1), np.ones(1)
-    chance = calibrated.max_keys_per_user / goal.keys_of_user
-    mean, spread = _binomial(goal.users, chance)
     reach = np.linspace(-_DEVIATIONS, _DEVIATIONS, _PLACES)
+    if len(goal.keys_of_users) > 1:
+        likely = np.exp(-(reach**2) / 2)
+        return reach, likely / likely.sum()
+    chance = calibrated.max_keys_per_user / goal.most_keys
+    mean, spread = goal.users * chance, math.sqrt(goal.users * chance * (1 - chance))
     counting = np.unique(np.clip(np.rint(mean + reach * spread), 0, goal.users))
     below = bdtr(np.floor((counting[1:] + counting[:-1]) / 2), goal.users, chance)
     return (counting - mean) / spread, np.diff(below, prepend=0.0, append=1.0)
 
 
-def _binomial(users: int, chance: float) -> tuple[float, float]:
-    """The mean and the standard deviation of how many of them count."""
-    return users * chance, math.sqrt(users * chance * (1 - chance))
+def _counting(goal: Goal, most: int, weight: Callable[[int], float]) -> tuple[float, float]:
+    """The mean and the standard deviation of what the users of a key weigh who count in it, if each counts in up to so many keys."""
+    groups = [(goal.users * share, min(1.0, most / keys), weight(keys)) for keys, share in goal.keys_of_users]
+    mean = math.fsum(users * chance * each for users, chance, each in groups)
+    return mean, math.sqrt(math.fsum(users * chance * (1 - chance) * each**2 for users, chance, each in groups))
 
 
 def _shown(calibrated: CalibratedQuery, goal: Goal) -> Floats:
-    """The chance to be shown by how many of the users count in the key, from few to many."""
-    limit = calibrated.max_keys_per_user
-    users = np.rint(_counting(calibrated, goal, min(1.0, limit / goal.keys_of_user)))
-    return chance_of_users(calibrated.rounds, users.astype(np.int64), keys_of_user=min(goal.keys_of_user, limit))
+    """The chance to be shown by how many of the users count in the key, from few to many; public keys always are."""
+    places, _ = _points(calibrated, goal)
+    shown = np.zeros(places.shape) if calibrated.rounds else np.ones(places.shape)
+    for strategy in calibrated.rounds:
+        mean, spread = _counting(goal, strategy.max_keys_per_user, strategy.weight_of)
+        weights = np.rint(mean + places * spread - _left_out(strategy, goal)).astype(np.int64)
+        shown = shown + (1 - shown) * strategy.chance(np.maximum(weights, 0))
+    return shown
 
 
-def _counting(calibrated: CalibratedQuery, goal: Goal, chance: float) -> Floats:
-    """How many of the users count, each with a chance, from few to many."""
-    (mean, spread), (places, _) = _binomial(goal.users, chance), _points(calibrated, goal)
-    counting: Floats = np.clip(mean + places * spread, 0, goal.users)
-    return counting
+def _left_out(strategy: SelectionStrategy, goal: Goal) -> float:
+    """What the users weigh who are left out: those with the largest weights, who are in the fewest keys."""
+    left, weights = float(strategy.left_out), 0.0
+    for keys, share in goal.keys_of_users:
+        users = min(left, goal.users * share * min(1.0, strategy.max_keys_per_user / keys))
+        left, weights = left - users, weights + users * strategy.weight_of(keys)
+    return weights + left * strategy.weight_of(goal.most_keys)
 
 
 def _kept(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> tuple[float, float]:
-    """The chance that a user above the limit counts in a key, and what is left of what they add to it, if all their keys are shown."""
+    """How much of what users add to a measure counts, if all their keys are shown: mean and standard deviation."""
     limit, most = calibrated.max_keys_per_user, calibrated.keys_before_clipping
-    (part,) = calibrated.parts_of(measure)
-    truth = goal.targets[measure.mechanism.name].truth
-    adds = (
-        1.0 if part.part.spread or truth is None else truth / goal.users / (part.part.absolute * float(part.part.unit))
-    )
-    counting = min(goal.keys_of_user, most)
-    shrunk = math.sqrt(limit / counting) / min(adds, 1.0) if calibrated.clips else 1.0
-    return min(1.0, most / goal.keys_of_user), min(1.0, shrunk)
+    (part,), truth = calibrated.parts_of(measure), goal.targets[measure.mechanism.name].truth
+    adds = 1.0  # of the most that a user can add
+    if truth is not None and not part.part.spread:
+        adds = min(1.0, truth / goal.users / (part.part.absolute * float(part.part.unit)))
+
+    def counts(keys: int) -> float:
+        return min(1.0, math.sqrt(limit / min(keys, most)) / adds) if calibrated.clips else 1.0
+
+    mean, spread = _counting(goal, most, counts)
+    return mean / goal.users, spread / goal.users
 
 
 def _near(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> Floats:
     """The chance that a measure of one part is as near as asked, by how many of the users count in the key."""
     (part,), target = calibrated.parts_of(measure), goal.targets[measure.mechanism.name]
-    counted, shrunk = _kept(calibrated, measure, goal)
-    lost = 1 - _counting(calibrated, goal, counted) / goal.users * shrunk
-    truth = target.truth or 0.0  # where a limit cuts, it is known
     columns = len(measure.mechanism.columns)
-    return np.array([part.chance_within(target.error, lost=Fraction(truth * one)) ** columns for one in lost.tolist()])
+    if not cuts(calibrated, goal):
+        return np.array([part.chance_within(target.error) ** columns])
+    mean, spread = _kept(calibrated, measure, goal)
+    lost = np.clip(1 - mean - _points(calibrated, goal)[0] * spread, 0, 1) * (target.truth or 0.0)  # it is known then
+    return np.array([part.chance_within(target.error, lost=Fraction(one)) ** columns for one in lost.tolist()])
 
 
 def _allowed(calibrated: CalibratedQuery, measures: list[MeasureColumns], goal: Goal) -> dict[tuple[str, ...], float]:

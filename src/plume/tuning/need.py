@@ -22,7 +22,7 @@ from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
 from plume.settings import AUTO
-from plume.tuning.asked import Goal, Wanted, goal_of, is_computed, refuse_bad_people
+from plume.tuning.asked import Goal, KeysOfUser, Wanted, goal_of, is_computed
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
 
@@ -74,8 +74,8 @@ class Need:
     """The query with this budget, ready to run."""
     users: int
     """How many users the key has."""
-    keys_of_user: int
-    """In how many keys each of them is taken to be."""
+    keys_of_user: KeysOfUser
+    """In how many keys each of them is taken to be, or which share of them in how many."""
     values_of_user: int
     """How many values each of them is taken to have in the key, of those that means and variances are of."""
     asked_chance: float
@@ -107,6 +107,7 @@ class Need:
     def to_arrow(self) -> pa.Table:
         """Give one row for each measure with an error to keep; one row without a measure if there is none."""
         place = {name: value for name, value in self.record().items() if name not in ("numbers", "limits")}
+        place["keys_of_user"] = _keys(self.keys_of_user)
         rows = [place | asdict(number) | {"chance_within": number.chance} for number in self.numbers] or [place]
         return pa.Table.from_pylist([row | {"chance": self.chance} for row in rows])
 
@@ -145,7 +146,7 @@ class Need:
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",
             LIMIT: f"{self.max_keys_per_user:,}",
-            "for a key of": f"{_many(self.users, 'user')}, each in {_many(self.keys_of_user, 'key')}",
+            "for a key of": f"{_many(self.users, 'user')}, {_keys(self.keys_of_user)}",
             "is shown": shows,
             "all of it as asked": f"{self.chance:.2%} (asked for: {self.asked_chance:.6g})",
         }
@@ -166,7 +167,9 @@ class Need:
     def _limit_lines(self) -> Iterator[dict[str, str]]:
         if len(self.limits) == 1:
             return
-        for one in self.limits:
+        for one, larger in zip(self.limits, (*self.limits[1:], None), strict=True):
+            if one.epsilon is None and larger is not None and larger.epsilon is None:
+                continue  # of the limits that are too small the largest says enough
             yield {
                 " ": "*" if one.max_keys_per_user == self.max_keys_per_user else "",
                 LIMIT: f"{one.max_keys_per_user:,}",
@@ -188,7 +191,7 @@ def need(  # noqa: PLR0913 - what may be asked
     absolute: Mapping[str, float] | None = None,
     totals: Mapping[str, float] | None = None,
     chance: float = LEVEL,
-    keys_of_user: int | None = None,
+    keys_of_user: KeysOfUser | None = None,
     values_of_user: int = 1,
     limits: Sequence[int] = (),
 ) -> Need:
@@ -196,19 +199,18 @@ def need(  # noqa: PLR0913 - what may be asked
 
     Both together hold with a probability of `chance`. `error` is relative: to `users` for measures that count, to what a key has for those
     in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own epsilon does
-    not matter. Each user is in as many keys as count, or in `keys_of_user`, and has `values_of_user` values in the key that means and
-    variances are of, spread evenly between their bounds.
+    not matter. Each user is in as many keys as count, or in `keys_of_user`, or a share of them in each number, as in `{5: 0.9, 100: 0.1}`.
+    They have `values_of_user` values each in the key that means and variances are of, spread evenly between their bounds.
 
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
     query's is "auto", limits up to `keys_of_user` are tried.
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
-    refuse_bad_people(users=users, keys_of_user=keys_of_user, values_of_user=values_of_user, chance=chance)
     if keys_of_user is None and (query.chooses_limit or limits):
         what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
         raise BoundError(f"{what}; give keys_of_user too, in how many keys a typical user is. No data is read for it.")
-    keys = keys_of_user or query.selection_limit
+    keys = query.selection_limit if keys_of_user is None else keys_of_user
     wanted = Wanted(error, absolute or {}, totals or {})
     goal = goal_of(query, wanted, users=users, keys_of_user=keys, values_of_user=values_of_user, chance=chance)
     _refuse_pointless(query, goal)
@@ -220,17 +222,23 @@ def _with_limits(query: Query, goal: Goal, limits: Sequence[int]) -> list[Query]
     given: list[int | str] = [query.max_keys_per_user]
     if query.chooses_limit:
         known = _unknown_cut(query, goal) is None
-        given = [*(one for one in CANDIDATES if known and one < goal.keys_of_user), goal.keys_of_user]
+        given = [*(one for one in CANDIDATES if known and one < goal.most_keys), goal.most_keys]
     tried = {one: replace(query, max_keys_per_user=one) for one in (*given, *limits)}
     for one in tried.values():
         refuse_open_numbers(one)
-        if one.selection_limit < goal.keys_of_user and (refusal := _unknown_cut(one, goal)):
+        if one.selection_limit < goal.most_keys and (refusal := _unknown_cut(one, goal)):
             raise refusal
     return [tried[limit] for limit in sorted(tried, key=int)]
 
 
 def _with_epsilon(query: Query, epsilon: float) -> Query:
     return replace(query, budget=Budget(epsilon, query.budget.delta))
+
+
+def _keys(keys_of_user: KeysOfUser) -> str:
+    if not isinstance(keys_of_user, Mapping):
+        return f"each in {_many(keys_of_user, 'key')}"
+    return ", ".join(f"{share:.4g} of them in {_many(keys, 'key')}" for keys, share in keys_of_user.items())
 
 
 def _many(number: int, what: str) -> str:
@@ -253,10 +261,10 @@ def _unknown_cut(query: Query, goal: Goal) -> PlumeError | None:
     for measure in query.measures:
         if measure.name not in goal.targets:
             continue
-        cut = f"{LIMIT} is below keys_of_user = {goal.keys_of_user:,}, which cuts away part of {measure.name}"
+        cut = f"{LIMIT} is below the {goal.most_keys:,} keys of a user, which cuts away part of {measure.name}"
         if is_computed(measure):
             return BoundError(
-                f"{cut}, and what that changes depends on values; give a limit of {goal.keys_of_user} or more."
+                f"{cut}, and what that changes depends on values; give a limit of {goal.most_keys} or more."
             )
         if goal.targets[measure.name].truth is None:
             return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, what it is in such a key.")
@@ -341,7 +349,7 @@ def _need(query: Query, goal: Goal, limits: tuple[TriedLimit, ...]) -> Need:
     return Need(
         query=query,
         users=goal.users,
-        keys_of_user=goal.keys_of_user,
+        keys_of_user=dict(goal.keys_of_users) if len(goal.keys_of_users) > 1 else goal.most_keys,
         values_of_user=goal.values_of_user,
         asked_chance=goal.chance,
         chance=chance_near(calibrated, goal),
