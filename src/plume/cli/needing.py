@@ -6,7 +6,7 @@ from typing import Any
 from plume.cli.asking import make_query
 from plume.cli.output import print_result
 from plume.errors import BoundError, shown
-from plume.tuning.asked import KeysOfUser
+from plume.tuning.goal import KeysOfUser
 from plume.tuning.need import need
 
 # Every query has an epsilon; which one does not matter here.

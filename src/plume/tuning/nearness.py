@@ -1,6 +1,6 @@
 """How likely a key is shown, and how likely its numbers are near what they would be without noise and limits.
 
-Its own file because it is chances alone: what is asked comes from `asked`, and `need` looks for the budget.
+Its own file because it is chances alone: what is asked comes from `goal`, and `need` looks for the budget.
 """
 
 import math
@@ -20,7 +20,7 @@ from plume.noise.noise import half_width
 from plume.plan.types import Kind
 from plume.root import smallest, within
 from plume.selection.strategy import SelectionStrategy
-from plume.tuning.asked import Goal, Target, error_unit, is_computed
+from plume.tuning.goal import Goal, Target, error_unit, is_computed
 
 # Where a limit cuts, the number of users who count in a key is looked at in so many places, as many standard deviations from its mean.
 _PLACES, _DEVIATIONS = 301, 9
@@ -39,8 +39,8 @@ def chance_shown(calibrated: CalibratedQuery, goal: Goal) -> float:
 def chance_near(calibrated: CalibratedQuery, goal: Goal) -> float:
     """Say how likely a key is shown with all numbers as near as asked: the noise of selection and of every part is independent."""
     near = _shown(calibrated, goal)
-    computed = [measure for measure in _asked(calibrated, goal) if is_computed(measure.mechanism)]
-    others = [measure for measure in _asked(calibrated, goal) if not is_computed(measure.mechanism)]
+    computed = [measure for measure in _targeted(calibrated, goal) if is_computed(measure.mechanism)]
+    others = [measure for measure in _targeted(calibrated, goal) if not is_computed(measure.mechanism)]
     alone = dict[tuple[str, ...], Floats]()
     for measure in others:
         (part,) = calibrated.parts_of(measure)
@@ -77,7 +77,7 @@ def width(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> f
 
 def share_kept(calibrated: CalibratedQuery, goal: Goal) -> float:
     """Say how much the limit leaves, on average, of what these users add to the measure that it cuts most."""
-    kept = (_kept(calibrated, measure, goal)[0] for measure in _asked(calibrated, goal))
+    kept = (_kept(calibrated, measure, goal)[0] for measure in _targeted(calibrated, goal))
     return min(kept, default=1.0) if cuts(calibrated, goal) else 1.0
 
 
@@ -86,7 +86,7 @@ def cuts(calibrated: CalibratedQuery, goal: Goal) -> bool:
     return goal.most_keys > calibrated.max_keys_per_user
 
 
-def _asked(calibrated: CalibratedQuery, goal: Goal) -> Iterator[MeasureColumns]:
+def _targeted(calibrated: CalibratedQuery, goal: Goal) -> Iterator[MeasureColumns]:
     return (measure for measure in calibrated.measures if measure.mechanism.name in goal.targets)
 
 
@@ -106,7 +106,7 @@ def _points(calibrated: CalibratedQuery, goal: Goal) -> tuple[Floats, Floats]:
 
 
 def _counting(goal: Goal, most: int, weight: Callable[[int], float]) -> tuple[float, float]:
-    """The mean and the standard deviation of what the users of a key weigh who count in it, if each counts in up to so many keys."""
+    """The mean and the standard deviation of what the users of a key weigh who count in it, if each counts in up to `most` keys."""
     groups = [(goal.users * share, min(1.0, most / keys), weight(keys)) for keys, share in goal.keys_of_users]
     mean = math.fsum(users * chance * each for users, chance, each in groups)
     return mean, math.sqrt(math.fsum(users * chance * (1 - chance) * each**2 for users, chance, each in groups))

@@ -22,7 +22,7 @@ from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
 from plume.settings import AUTO
-from plume.tuning.asked import Goal, KeysOfUser, Wanted, goal_of, is_computed
+from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
 
@@ -150,8 +150,8 @@ class Need:
             "is shown": shows,
             "all of it as asked": f"{self.chance:.2%} (asked for: {self.asked_chance:.6g})",
         }
-        asked = {number.measure for number in self.numbers}
-        if any(is_computed(measure) for measure in self.query.measures if measure.name in asked):
+        near = {number.measure for number in self.numbers}
+        if any(is_computed(measure) for measure in self.query.measures if measure.name in near):
             facts["values"] = f"{self.values_of_user:,} of each user, spread evenly between the bounds"
         return facts
 
