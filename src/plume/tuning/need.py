@@ -22,8 +22,8 @@ from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
 from plume.settings import AUTO
-from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
+from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
 
 MOST_EPSILON = 100.0
