@@ -138,7 +138,7 @@ def expect(**options: Any) -> None:
 def need(**options: Any) -> None:
     """Find the smallest epsilon for the accuracy you need.
 
-    With it a key of this many users is shown, and off by at most the error. With --max-keys-per-user auto, the limit is searched too.
+    With it a key of this many users is shown, and off by at most the error. A limit on keys per user that is auto is searched too.
     Touches no data and spends nothing.
     """
     from plume.cli.needing import print_need  # noqa: PLC0415 - imports engines

@@ -15,12 +15,14 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
+from plume.cautions import Caution
 from plume.choosing.keys_per_user import CANDIDATES
 from plume.errors import BoundError, BudgetError, MeasureError, PlumeError, RangeError, UsageError, printable
 from plume.output.text_table import show
 from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
+from plume.running import explain
 from plume.settings import AUTO
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
 from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
@@ -88,6 +90,8 @@ class Need:
     numbers: tuple[NeededNumber, ...]
     limits: tuple[TriedLimit, ...]
     """What each limit would cost that was tried, the query's own among them."""
+    cautions: tuple[Caution, ...]
+    """What to be careful about with this budget."""
 
     @property
     def epsilon(self) -> float:
@@ -106,7 +110,7 @@ class Need:
 
     def to_arrow(self) -> pa.Table:
         """Give one row for each measure with an error to keep; one row without a measure if there is none."""
-        place = {name: value for name, value in self.record().items() if name not in ("numbers", "limits")}
+        place = {name: value for name, value in self.record().items() if name not in ("numbers", "limits", "cautions")}
         place["keys_of_user"] = _keys(self.keys_of_user)
         rows = [place | asdict(number) | {"chance_within": number.chance} for number in self.numbers] or [place]
         return pa.Table.from_pylist([row | {"chance": self.chance} for row in rows])
@@ -115,7 +119,7 @@ class Need:
         """Give everything as plain values."""
         names = ("epsilon", "delta", LIMIT, "users", "keys_of_user", "values_of_user", "asked_chance", "chance")
         facts = {name: getattr(self, name) for name in (*names, "chance_shown", "selection")}
-        listed = {name: [asdict(one) for one in getattr(self, name)] for name in ("numbers", "limits")}
+        listed = {name: [asdict(one) for one in getattr(self, name)] for name in ("numbers", "limits", "cautions")}
         return facts | listed
 
     def to_json(self) -> str:
@@ -127,6 +131,8 @@ class Need:
         for table in (self._lines(), self._limit_lines()):
             if rows := list(table):
                 lines += ["", show(pa.Table.from_pylist(rows), _ALL_ROWS)]
+        if self.cautions:
+            lines += ["", *map(str, self.cautions)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -357,6 +363,7 @@ def _need(query: Query, goal: Goal, limits: tuple[TriedLimit, ...]) -> Need:
         selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC,
         numbers=tuple(_numbers(calibrated, goal)),
         limits=limits,
+        cautions=explain(query).cautions,
     )
 
 

@@ -295,6 +295,12 @@ def test_a_mean_of_dates_is_off_by_days() -> None:
     assert in_days.epsilon == pytest.approx(in_numbers.epsilon, rel=0.001)
 
 
+def test_a_need_for_too_much_is_cautioned_against() -> None:
+    needed = plume.need(query(), users=50, error=0.02)
+    assert [caution.what for caution in needed.cautions] == ["epsilon"]
+    assert str(needed).endswith("Set epsilon to 10 or less; 1 is usual.")
+
+
 def test_what_noise_stays_within_is_told_of_means_too() -> None:
     (number,) = plume.need(query(measures=MEAN), users=500, absolute={"seconds_mean": 3}).numbers
     assert number.half_width == pytest.approx(3, rel=0.01)
