@@ -142,7 +142,8 @@ class Need:
         """Show itself in a notebook."""
         from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
 
-        return render("need.html", head=_HEAD, facts=self._facts(), lines=list(self._lines()))
+        tables = [list(self._lines()), list(self._limit_lines())]
+        return render("need.html", head=_HEAD, facts=self._facts(), tables=tables, cautions=map(str, self.cautions))
 
     def _facts(self) -> dict[str, str]:
         shows = (

@@ -301,6 +301,12 @@ def test_a_need_for_too_much_is_cautioned_against() -> None:
     assert str(needed).endswith("Set epsilon to 10 or less; 1 is usual.")
 
 
+def test_notebooks_show_limits_and_cautions_too() -> None:
+    shown = plume.need(query(), users=50, error=0.02, keys_of_user=4, limits=[5])._repr_html_()
+    assert "counts of what users add" in shown
+    assert "Set epsilon to 10 or less" in shown
+
+
 def test_what_noise_stays_within_is_told_of_means_too() -> None:
     (number,) = plume.need(query(measures=MEAN), users=500, absolute={"seconds_mean": 3}).numbers
     assert number.half_width == pytest.approx(3, rel=0.01)
