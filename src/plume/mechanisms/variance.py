@@ -22,7 +22,7 @@ from plume.mechanisms.mean import (
     weighted_moments,
 )
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, Sum
@@ -184,7 +184,7 @@ class StandardDeviation(Variance):
 @call_checked()
 def variance(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Variance:
+) -> Mechanism:
     """Take the population variance of a column per key; each value is moved into [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to that number.
@@ -198,7 +198,7 @@ def variance(
 @call_checked()
 def stddev(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> StandardDeviation:
+) -> Mechanism:
     """Take the standard deviation of a column per key: the root of the variance.
 
     >>> stddev("seconds", low=0, high=60).name
