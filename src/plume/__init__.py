@@ -116,12 +116,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'plume' has no attribute {name!r}{_hint(name)}")
-    value = getattr(_imported(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # which would find every name, right or wrong
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'plume' has no attribute {name!r}{_hint(name)}")
+        value = getattr(_imported(_HOMES[name]), name)
+        globals()[name] = value
+        return value
 
 
 def _imported(home: str) -> Any:

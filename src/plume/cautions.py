@@ -15,6 +15,7 @@ from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.calibration.columns import MeasureColumns
 from plume.errors import PlumeWarning, printable
 from plume.mechanisms.mechanism import Mechanism
+from plume.privacy.cost import Spent
 from plume.query import LIMIT, Query
 from plume.selection.chances import users_for_chance
 
@@ -68,8 +69,8 @@ def rounded_down(number: float, digits: int) -> float:
     return float(Context(prec=digits, rounding=ROUND_FLOOR).create_decimal(repr(number)))
 
 
-def budget_cautions(query: Query) -> Iterator[Caution]:
-    """Look at what the budget allows."""
+def budget_cautions(query: Query, spent: Spent) -> Iterator[Caution]:
+    """Look at what the budget allows; a delta of which nothing is spent, as with public keys and Laplace noise, does no harm."""
     epsilon, delta, population = query.budget.epsilon, query.budget.delta, query.population
     if epsilon > LARGEST_EPSILON:
         yield Caution(
@@ -77,6 +78,8 @@ def budget_cautions(query: Query) -> Iterator[Caution]:
             f"epsilon is {epsilon:g}, which hides hardly anything about one {query.user}",
             f"Set epsilon to {LARGEST_EPSILON} or less; 1 is usual",
         )
+    if spent.delta == 0:
+        return
     if population is not None and delta > largest_delta(query) and population * LARGEST_DELTA >= 1:
         yield Caution(
             "delta",
@@ -84,9 +87,10 @@ def budget_cautions(query: Query) -> Iterator[Caution]:
             f"Set delta to {rounded_down(1 / population, 2):g} or less",
         )
     elif delta > LARGEST_DELTA:
+        alone = "" if query.public_keys is not None else f", and a key of one {query.user} alone be shown"
         yield Caution(
             "delta",
-            f"delta is {delta:g}: with up to this probability the guarantee fails, and a key of one {query.user} alone may be shown",
+            f"delta is {delta:g}: with up to this probability the guarantee may fail{alone}",
             f"Set delta to {LARGEST_DELTA:g} or less",
         )
 

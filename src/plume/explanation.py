@@ -109,7 +109,7 @@ class Explanation:
     def cautions(self) -> tuple[Caution, ...]:
         """What to be careful about, each with a next step; noise is judged once nothing is left to be chosen."""
         noise = () if self.is_open else noise_cautions(self.calibrated)
-        return (*budget_cautions(self.query), *noise)
+        return (*budget_cautions(self.query, self.spent), *noise)
 
     def sql(self, dialect: str = "duckdb") -> str:
         """Print the steps in an engine's SQL; the secret of the order of keys stands as {salt}."""

@@ -27,6 +27,14 @@ plume.Query(user="u", keys=["a", "b"], measures=(plume.count("auto"), plume.sum(
     selection="gaussian_threshold", noise="gaussian", composition="tight", shares={"selection": 2, "count": 1.5})
 release = plume.run(plume.Query.paper(user="u", keys="a", measures=plume.median("x", 0, 1), max_keys_per_user=3,
     budget=plume.Budget(epsilon=1, delta=1e-6)), "rows.parquet")
+measures = [plume.users()]
+measures.append(plume.count(3))
+frame_of = {row["a"]: row["x_median"] for row in release}
+dataset = plume.Ledger("budget.ledger").dataset("searches")
+largest: float | None = dataset.plan(plume.Query(user="u", keys="a", measures=measures, max_keys_per_user=3,
+    budget=plume.Budget(1, 1e-6))).largest_epsilon
+needed = plume.need(release.explanation.query, users=500, error=0.1, keys_of_user={5: 0.9, 40: 0.1}, limits=[5, 10])
+cheapest: list[float | None] = [limit.epsilon for limit in needed.limits]
 keys: tuple[str, ...] = release.explanation.calibrated.query.keys
 """
 WRONG = FIRST.replace('keys="recipe"', "keys=3")
@@ -43,6 +51,7 @@ plume.Budget(eps=1)
 plume.Query(user="u", keys="k", measures=plume.users(), max_keys_per_user=3)
 plume.run(3, "rows.parquet")
 plume.explain("query").spend
+plume.avg("x", 0, 1)
 """
 PROGRAMS = {f"{name}.py": code for name, code in EXAMPLES.items()} | {
     "settings.py": SETTINGS,

@@ -69,6 +69,15 @@ def test_public_keys_need_no_users_so_their_noise_is_not_judged() -> None:
     assert cautioned(measures=[plume.median("v", 0, 9)], max_keys_per_user=1, public_keys=["a"]) == []
 
 
+def test_a_delta_of_which_nothing_is_spent_is_not_cautioned_against() -> None:
+    assert cautioned(delta=0.5, public_keys=["a"], composition="basic") == []
+
+
+def test_no_public_key_is_said_to_show_a_user() -> None:
+    (caution,) = plume.explain(query(delta=0.5, public_keys=["a"], noise="gaussian")).cautions
+    assert caution.found == "delta is 0.5: with up to this probability the guarantee may fail"
+
+
 def test_noise_is_not_judged_before_the_limit_is_chosen() -> None:
     assert cautioned(measures=[plume.mean("v", 0, 9, max_per_key=100)], max_keys_per_user="auto", delta=0.5) == [
         "delta"

@@ -83,12 +83,13 @@ class CalibratedPart:
             return math.ceil(width * self.unit + Fraction(1, 2))  # whole numbers are rounded to after the noise
         return width if self.unit == 1 else width * float(self.unit)
 
-    def chance_within(self, error: Fraction) -> float:
-        """Say how likely a number is released at most `error` off; one that is rounded is taken to be whole before the noise."""
+    def chance_within(self, error: Fraction, *, lost: Fraction = Fraction(0)) -> float:
+        """Say how likely a number of which so much is lost is released at most `error` off; one that is rounded is taken to be whole."""
         if not self.rounded:
-            return 1 - 2 * self.noise.tail(math.floor(error / self.unit) + 1)
-        edge = (math.floor(error) + Fraction(1, 2)) / self.unit  # halves are rounded up
-        return 1 - self.noise.tail(math.ceil(edge)) - self.noise.tail(math.floor(edge) + 1)
+            above, below = (math.floor((error + side * lost) / self.unit) + 1 for side in (1, -1))
+            return 1 - self.noise.tail(above) - self.noise.tail(below)
+        high, low = ((math.floor(error) + Fraction(1, 2) + side * lost) / self.unit for side in (1, -1))
+        return 1 - self.noise.tail(math.ceil(high)) - self.noise.tail(math.floor(low) + 1)  # halves are rounded up
 
     @property
     def cost(self) -> Cost:

@@ -113,12 +113,33 @@ def expect(**options: Any) -> None:
 @click.option(
     "--chance", type=float, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
 )
-@click.option("--keys-of-user", type=int, metavar="N", help="Keys per user to assume (default: --max-keys-per-user).")
+@click.option(
+    "--keys-of-user",
+    metavar="N",
+    help="Keys per user to assume (default: --max-keys-per-user), or shares of users, such as 5:0.9,100:0.1.",
+)
+@click.option(
+    "--values-of-user",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Values per user in the key to assume, for means and variances.",
+)
+@click.option(
+    "--limit",
+    "limits",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Try this --max-keys-per-user as well, and take the one that costs least; repeatable.",
+)
 @layout_option
 def need(**options: Any) -> None:
     """Find the smallest epsilon for the accuracy you need.
 
-    With it a key of this many users is shown, and off by at most the error. Touches no data and spends nothing.
+    With it a key of this many users is shown, and off by at most the error. A limit on keys per user that is auto is searched too.
+    Touches no data and spends nothing.
     """
     from plume.cli.needing import print_need  # noqa: PLC0415 - imports engines
 

@@ -16,7 +16,10 @@ _FIRST = ("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "-
 GROUPS: dict[str, tuple[str, ...]] = {
     MOST_NEEDED: (*_FIRST, "--intervals", "--out", "--report"),
     "What must hold": ("--error", "--absolute-error", "--total", "--chance"),
-    "What to try": ("--limit", "--at-epsilon", "--at-selection", "--at-measure", "--users-per-key", "--keys-of-user"),
+    "What to try": (
+        *("--limit", "--at-epsilon", "--at-selection", "--at-measure"),
+        *("--users-per-key", "--keys-of-user", "--values-of-user"),
+    ),
     "What names in a statement mean": ("--table", "--public-table", "--unit"),
     "More about what to ask": (
         "--query",

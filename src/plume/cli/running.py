@@ -91,13 +91,13 @@ def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator
 
 
 def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PlumeWarning)  # they are said with the rest, below
+    say, said = remarks(quiet=options["quiet"]), list[str]()
+    with _saying_warnings(say, said):
         release = release_of(**showing(quiet=options["quiet"]))
-    say = remarks(quiet=options["quiet"])
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):
-        say(line)
+        if line not in said:
+            say(line)
     receipt = release.receipt
     if receipt is not None and release.released_before is not None:
         say(
@@ -106,6 +106,23 @@ def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> N
         )
     elif receipt is not None:
         say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
+
+
+@contextmanager
+def _saying_warnings(say: Say, said: list[str]) -> Iterator[None]:
+    """Say at once what a query is cautioned against, since it is not charged yet; and keep what was said."""
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, PlumeWarning):
+            show_otherwise(message, category, *where, **more)
+            return
+        said.append(f"caution: {message}")
+        say(said[-1])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PlumeWarning)
+        show_otherwise, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _check_targets(options: Mapping[str, Any], files: Sequence[str]) -> None:

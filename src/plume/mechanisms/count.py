@@ -9,7 +9,7 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.errors import BoundError, PlumeBug, shown
 from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, open_count
 from plume.mechanisms.rows import NUMBERS, condition, given, values
 from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
@@ -126,7 +126,7 @@ def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "
 @call_checked(auto=("max_per_key",))
 def count(
     max_per_key: int | str, *, column: str | None = None, name: str | None = None, where: str | None = None
-) -> CountRecords:
+) -> Mechanism:
     """Count records per key; each user adds at most `max_per_key` to a key, or as many as "auto" chooses within the budget.
 
     With a column, only records with a number in it are counted, and the count is called `<column>_count`; with `where=`, only those that

@@ -14,7 +14,7 @@ from plume.arguments import call_checked
 from plume.errors import RangeError, shown
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.measure import Form, Measure
-from plume.mechanisms.mechanism import Part, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.tally import NoisyTally
 from plume.plan.aggregates import AddTallies, Aggregates, Collect, CountValues
@@ -112,7 +112,7 @@ def _text(edge: float) -> str:
 @call_checked(meanings={"edges": "the list of numbers between which values are counted, such as [0, 10, 60]"})
 def histogram(
     column: str, edges: Sequence[float], *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Histogram:
+) -> Mechanism:
     """Count the values of a column per key between edges; a value on an edge is in the upper bucket, on the last edge in the last.
 
     Values outside of the edges are not counted. A user with more than `max_per_key` values in a key is weighted down to that number.

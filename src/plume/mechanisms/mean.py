@@ -13,7 +13,7 @@ from plume.errors import BoundError
 from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
 from plume.mechanisms.measure import PER_GROUP, PER_ROW, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, between, finely, in_fine_steps, is_open, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
@@ -208,7 +208,7 @@ def mean(
     max_per_key: int = 1,
     name: str | None = None,
     where: str | None = None,
-) -> Mean:
+) -> Mechanism:
     """Average a column per key; each value is clamped to [low, high], which are numbers, dates or timestamps.
 
     A user with more than `max_per_key` values in a key is weighted down to that number. With 1, each user's own mean counts once. With

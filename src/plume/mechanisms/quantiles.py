@@ -15,7 +15,7 @@ from plume.mechanisms.count import refuse_bad_limit
 from plume.mechanisms.histogram import unit_for
 from plume.mechanisms.margins import LEVEL, Blur, Margins
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, size_of
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, margins, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
@@ -197,7 +197,7 @@ def quantiles(  # noqa: PLR0913 - what quantiles are of, which, and three named 
     max_per_key: int = 1,
     name: str | None = None,
     where: str | None = None,
-) -> Quantiles:
+) -> Mechanism:
     """Find quantiles of a column per key; each value is clamped to [low, high], which are numbers, dates or timestamps.
 
     Any number of them costs as much as one. Their columns are called `<column>_p50`, `<column>_p99_9` and so on.
@@ -232,7 +232,7 @@ def _single(kind: type[_Kind], quantile: float, name: str, **settings: Any) -> _
 @call_checked()
 def median(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Quantiles:
+) -> Mechanism:
     """Find the median of a column per key: the quantile 0.5, called `<column>_median`.
 
     >>> median("seconds", low=0, high=60).name
@@ -245,7 +245,7 @@ def median(
 @call_checked()
 def minimum(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Extreme:
+) -> Mechanism:
     """Find about the smallest value of a column per key, called `<column>_minimum`.
 
     The true minimum is one user's own value, which no private answer can show. This is a low quantile, at the rank of four standard
@@ -261,7 +261,7 @@ def minimum(
 @call_checked()
 def maximum(
     column: str, low: Bound, high: Bound, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Extreme:
+) -> Mechanism:
     """Find about the largest value of a column per key, called `<column>_maximum`.
 
     The true maximum is one user's own value, which no private answer can show. This is a high quantile, at the rank of four standard

@@ -10,7 +10,7 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, between, in_fine_steps, is_open, on_grid, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.aggregates import Aggregates, Sum
@@ -141,7 +141,7 @@ def _fine_total(measure: SumOfTotals) -> Aggregates:
 @call_checked(auto=("high_total",), instead={"low": NO_LOW, "high": NO_LOW})
 def sum(  # noqa: A001 - plume.sum, as in pandas and SQL
     column: str, low_total: float | str, high_total: float | str, *, name: str | None = None, where: str | None = None
-) -> SumOfTotals:
+) -> Mechanism:
     """Sum a column per key; each user's total per key is clamped to [low_total, high_total].
 
     With `high_total="auto"` the bound is chosen within the budget; `low_total` then is 0, or "auto" for minus the same. With `where=`,

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.mechanisms.measure import Form, Measure
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.plan.aggregates import Aggregates, CountValues, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Literal
@@ -68,7 +68,7 @@ class CountUsers(Measure):
 
 
 @call_checked()
-def users(*, name: str = "users", where: str | None = None) -> CountUsers:
+def users(*, name: str = "users", where: str | None = None) -> Mechanism:
     """Count users per key; with `where=`, those with a record that satisfies the condition.
 
     >>> users().name

@@ -22,7 +22,7 @@ from plume.mechanisms.mean import (
     weighted_moments,
 )
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
-from plume.mechanisms.mechanism import Part, State, number, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Floats, Scale, scale_between
 from plume.plan.aggregates import Aggregates, Sum
@@ -130,10 +130,10 @@ class Variance(Measure):
 
     def variance(self, noised: State) -> Floats:
         """The variance within its bounds."""
-        squares = self._square(noised["squares"] / at_least_one(noised))
+        squares = self.mean_square(noised["squares"] / at_least_one(noised))
         return self._within(squares - mean_distance(self.scale, noised) ** 2)
 
-    def _square(self, steps: Floats) -> Floats:
+    def mean_square(self, steps: Floats | float) -> Floats | float:
         """The mean square, from its steps above the centre."""
         return steps * float(self._unit) + float(self._centre * self.scale.unit**2)
 
@@ -153,7 +153,7 @@ class Variance(Measure):
         above, below = (noised[name].astype(np.float64) for name in ("squares", "values"))
         squares = quotient(above, below, (blurs["squares"], blurs["values"]), most=self._largest, level=level)
         farthest, nearest = np.maximum(-low, high), np.maximum(0, np.maximum(low, -high))
-        least, most = (self._square(edge) for edge in squares)
+        least, most = (self.mean_square(edge) for edge in squares)
         return self._within(least - farthest**2), self._within(most - nearest**2)
 
 
@@ -184,7 +184,7 @@ class StandardDeviation(Variance):
 @call_checked()
 def variance(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> Variance:
+) -> Mechanism:
     """Take the population variance of a column per key; each value is clamped to [low, high].
 
     A user with more than `max_per_key` values in a key is weighted down to that number.
@@ -198,7 +198,7 @@ def variance(
 @call_checked()
 def stddev(
     column: str, low: float, high: float, *, max_per_key: int = 1, name: str | None = None, where: str | None = None
-) -> StandardDeviation:
+) -> Mechanism:
     """Take the standard deviation of a column per key: the root of the variance.
 
     >>> stddev("seconds", low=0, high=60).name

@@ -12,7 +12,7 @@ from plume.arguments import call_checked
 from plume.errors import MeasureError
 from plume.mechanisms.grid import Grid, grid_between
 from plume.mechanisms.measure import Form, Measure
-from plume.mechanisms.mechanism import Part, State, size_of
+from plume.mechanisms.mechanism import Mechanism, Part, State, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
 from plume.plan.aggregates import Aggregates, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Quantise, Shorten
@@ -116,7 +116,7 @@ def _is_number(value: Any) -> bool:
         "norm": "the greatest length of one user's vector of totals in a key, such as 3",
     }
 )
-def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum", where: str | None = None) -> VectorSum:
+def vector_sum(columns: Sequence[str], norm: float, *, name: str = "vector_sum", where: str | None = None) -> Mechanism:
     """Sum several columns per key; each user's vector of totals per key is shortened to a Euclidean length of at most `norm`.
 
     Its columns are called `<column>_<name>`.

@@ -12,7 +12,7 @@ from plume.mechanisms.forms import FORMS
 from plume.mechanisms.mean import mean
 from plume.mechanisms.measure import PER_GROUP, PER_ROW
 from plume.mechanisms.mechanism import Mechanism
-from plume.mechanisms.quantiles import quantiles
+from plume.mechanisms.quantiles import Quantiles, quantiles
 from plume.mechanisms.users import users
 from plume.plan.dialect import identifier
 from plume.plan.printing.duckdb import DUCKDB
@@ -80,7 +80,7 @@ def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     if aggregate.function != "PERCENTILE_CONT":
         return make(column, low, high, name=name)
     found = quantiles(column, [number(arguments[1])], low, high)
-    return replace(found, name=name, names=(name,)) if name else found
+    return replace(found, name=name, names=(name,)) if name and isinstance(found, Quantiles) else found
 
 
 def _called(tree: Tree, otherwise: str) -> str:

@@ -5,34 +5,37 @@ Beside `expectation`, which asks the other way round. Made from the query alone 
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
-from plume.errors import BoundError, BudgetError, MeasureError, RangeError, UsageError, printable, shown
-from plume.mechanisms.mechanism import Mechanism
+from plume.cautions import Caution
+from plume.choosing.keys_per_user import CANDIDATES
+from plume.errors import BoundError, BudgetError, MeasureError, PlumeError, RangeError, UsageError, printable
 from plume.output.text_table import show
 from plume.privacy.budget import LEAST_EPSILON, Budget
-from plume.query import LARGEST_BOUND, Query
-from plume.root import Holds, smallest, within
-from plume.selection.chances import chance_of_users
+from plume.query import LIMIT, Query
+from plume.root import crossing
+from plume.running import explain
 from plume.settings import AUTO
-from plume.tuning.expectation import LEVEL, refuse_bad_number, refuse_open_numbers
+from plume.tuning.expectation import LEVEL, refuse_open_numbers
+from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
+from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
 
 MOST_EPSILON = 100.0
 """Beyond it a guarantee says nothing, so no larger one is looked for."""
-MOST_CHANCE = 0.999999
-_MOST_USERS = 10**12
 # How near the smallest epsilon the search ends, before it is rounded up to four digits.
 _NEAR = 5e-4
 # With another kind of noise a smaller epsilon can do where a larger one does not; so far down, in such steps, they are all looked at.
 _FARTHEST, _STEP = 1 / 3, 0.95
+# Chances are compared as places of a normal distribution, along which they hardly bend.
+_NORMAL, _CERTAIN = NormalDist(), 1e-12
 _ALL_ROWS = 10**6
 
 
@@ -42,7 +45,7 @@ class NeededNumber:
 
     measure: str
     error: float
-    """How far off it may be, in its own unit."""
+    """How far off it may be, in its own unit; of dates and timestamps, in days."""
     chance: float
     """How likely it is within that."""
     half_width: float
@@ -50,19 +53,33 @@ class NeededNumber:
     noise: str
 
 
+@dataclass(frozen=True)
+class TriedLimit:
+    """What one limit would cost."""
+
+    max_keys_per_user: int
+    epsilon: float | None
+    """The smallest epsilon; None if none up to `MOST_EPSILON` is enough."""
+    kept: float
+    """How much of what these users add counts on average: less than all of it, if they are in more keys than the limit."""
+
+
 @dataclass(frozen=True, repr=False)
 class Need:
     """The smallest budget for an accuracy; `print` it, and run its `query`.
 
-    Errors are those of noise. What bounding cuts away comes on top, and only the data says how much that is.
+    Errors are those of noise, and of the limit where users are said to be in more keys. What the bounds of measures cut away comes on
+    top, and only the data says how much that is.
     """
 
     query: Query
     """The query with this budget, ready to run."""
     users: int
     """How many users the key has."""
-    keys_of_user: int
-    """In how many keys each of them is taken to be."""
+    keys_of_user: KeysOfUser
+    """In how many keys each of them is taken to be, or which share of them in how many."""
+    values_of_user: int
+    """How many values each of them is taken to have in the key, of those that means and variances are of."""
     asked_chance: float
     chance: float
     """How likely the key is shown with all its numbers as near as asked: at least what was asked."""
@@ -71,6 +88,10 @@ class Need:
     selection: str
     """The name of the strategy."""
     numbers: tuple[NeededNumber, ...]
+    limits: tuple[TriedLimit, ...]
+    """What each limit would cost that was tried, the query's own among them."""
+    cautions: tuple[Caution, ...]
+    """What to be careful about with this budget."""
 
     @property
     def epsilon(self) -> float:
@@ -84,20 +105,22 @@ class Need:
 
     @property
     def max_keys_per_user(self) -> int:
-        """The query's limit; if it was left open, the smallest one that cuts none of these users."""
+        """The query's limit, or the one that costs least of those that were tried."""
         return self.query.selection_limit
 
     def to_arrow(self) -> pa.Table:
         """Give one row for each measure with an error to keep; one row without a measure if there is none."""
-        place = {name: value for name, value in self.record().items() if name != "numbers"}
+        place = {name: value for name, value in self.record().items() if name not in ("numbers", "limits", "cautions")}
+        place["keys_of_user"] = _keys(self.keys_of_user)
         rows = [place | asdict(number) | {"chance_within": number.chance} for number in self.numbers] or [place]
         return pa.Table.from_pylist([row | {"chance": self.chance} for row in rows])
 
     def record(self) -> dict[str, Any]:
         """Give everything as plain values."""
-        names = ("epsilon", "delta", "max_keys_per_user", "users", "keys_of_user", "asked_chance", "chance")
+        names = ("epsilon", "delta", LIMIT, "users", "keys_of_user", "values_of_user", "asked_chance", "chance")
         facts = {name: getattr(self, name) for name in (*names, "chance_shown", "selection")}
-        return facts | {"numbers": [asdict(number) for number in self.numbers]}
+        listed = {name: [asdict(one) for one in getattr(self, name)] for name in ("numbers", "limits", "cautions")}
+        return facts | listed
 
     def to_json(self) -> str:
         """Give the record as JSON."""
@@ -105,8 +128,11 @@ class Need:
 
     def __str__(self) -> str:
         lines = [_HEAD, "", *(f"{name:<18} {value}" for name, value in self._facts().items())]
-        if self.numbers:
-            lines += ["", show(pa.Table.from_pylist(list(self._lines())), _ALL_ROWS)]
+        for table in (self._lines(), self._limit_lines()):
+            if rows := list(table):
+                lines += ["", show(pa.Table.from_pylist(rows), _ALL_ROWS)]
+        if self.cautions:
+            lines += ["", *map(str, self.cautions)]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -116,20 +142,25 @@ class Need:
         """Show itself in a notebook."""
         from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
 
-        return render("need.html", head=_HEAD, facts=self._facts(), lines=list(self._lines()))
+        tables = [list(self._lines()), list(self._limit_lines())]
+        return render("need.html", head=_HEAD, facts=self._facts(), tables=tables, cautions=map(str, self.cautions))
 
     def _facts(self) -> dict[str, str]:
         shows = (
             f"{self.chance_shown:.2%} ({self.selection})" if self.selection != _PUBLIC else "always: keys are public"
         )
-        return {
+        facts = {
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",
-            "max_keys_per_user": f"{self.max_keys_per_user:,}",
-            "for a key of": f"{_many(self.users, 'user')}, each in {_many(self.keys_of_user, 'key')}",
+            LIMIT: f"{self.max_keys_per_user:,}",
+            "for a key of": f"{_many(self.users, 'user')}, {_keys(self.keys_of_user)}",
             "is shown": shows,
             "all of it as asked": f"{self.chance:.2%} (asked for: {self.asked_chance:.6g})",
         }
+        near = {number.measure for number in self.numbers}
+        if any(is_computed(measure) for measure in self.query.measures if measure.name in near):
+            facts["values"] = f"{self.values_of_user:,} of each user, spread evenly between the bounds"
+        return facts
 
     def _lines(self) -> Iterator[dict[str, str]]:
         for number in self.numbers:
@@ -140,19 +171,22 @@ class Need:
                 "noise": number.noise,
             }
 
+    def _limit_lines(self) -> Iterator[dict[str, str]]:
+        if len(self.limits) == 1:
+            return
+        for one, larger in zip(self.limits, (*self.limits[1:], None), strict=True):
+            if one.epsilon is None and larger is not None and larger.epsilon is None:
+                continue  # of the limits that are too small the largest says enough
+            yield {
+                " ": "*" if one.max_keys_per_user == self.max_keys_per_user else "",
+                LIMIT: f"{one.max_keys_per_user:,}",
+                "epsilon": f"above {MOST_EPSILON:g}" if one.epsilon is None else f"{one.epsilon:g}",
+                "counts of what users add": f"{one.kept:.1%}",
+            }
+
 
 _HEAD = "the smallest epsilon for what is asked; no data was read, nothing is spent"
 _PUBLIC = "public keys"
-Targets = Mapping[str, Fraction]
-"""How far off each measure may be; one that may be off by anything is not there."""
-
-
-@dataclass(frozen=True)
-class _Goal:
-    users: int
-    keys_of_user: int
-    chance: float
-    targets: Targets
 
 
 @call_checked()
@@ -164,109 +198,61 @@ def need(  # noqa: PLR0913 - what may be asked
     absolute: Mapping[str, float] | None = None,
     totals: Mapping[str, float] | None = None,
     chance: float = LEVEL,
-    keys_of_user: int | None = None,
+    keys_of_user: KeysOfUser | None = None,
+    values_of_user: int = 1,
+    limits: Sequence[int] = (),
 ) -> Need:
     """Find the smallest epsilon with which a key of `users` users is shown and its numbers are off by at most `error`. Reads no data.
 
-    Both together hold with a probability of `chance`. `error` is relative: to `users` for measures that count, to what a key has in total
-    for those in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own
-    epsilon does not matter. Each user is in as many keys as count, or in `keys_of_user`; a limit that is "auto" becomes that number.
+    Both together hold with a probability of `chance`. `error` is relative: to `users` for measures that count, to what a key has for those
+    in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own epsilon does
+    not matter. Each user is in as many keys as count, or in `keys_of_user`, or a share of them in each number, as in `{5: 0.9, 100: 0.1}`.
+    They have `values_of_user` values each in the key that means and variances are of, spread evenly between their bounds.
+
+    Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
+    query's is "auto", limits up to `keys_of_user` are tried.
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
-    refuse_bad_number("users", users, _MOST_USERS)
-    if keys_of_user is not None:
-        refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
-    if not _is_number(chance) or not 0 < chance <= MOST_CHANCE:
-        raise BudgetError(f"chance is {shown(chance)}; it must be above 0 and at most {MOST_CHANCE}, such as 0.95.")
-    limited = _with_limit(query, keys_of_user)
-    refuse_open_numbers(limited)
-    targets = _targets(limited, users, error, absolute or {}, totals or {})
-    keys = min(keys_of_user or limited.selection_limit, limited.selection_limit)
-    goal = _Goal(users, keys, chance, targets)
-    _refuse_pointless(limited, goal)
-    return _need(_with_epsilon(limited, _smallest_epsilon(limited, goal)), goal)
+    if keys_of_user is None and (query.chooses_limit or limits):
+        what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
+        raise BoundError(f"{what}; give keys_of_user too, in how many keys a typical user is. No data is read for it.")
+    keys = query.selection_limit if keys_of_user is None else keys_of_user
+    wanted = Wanted(error, absolute or {}, totals or {})
+    goal = goal_of(query, wanted, users=users, keys_of_user=keys, values_of_user=values_of_user, chance=chance)
+    _refuse_pointless(query, goal)
+    return _cheapest(_with_limits(query, goal, limits), goal)
 
 
-def _with_limit(query: Query, keys_of_user: int | None) -> Query:
-    if not query.chooses_limit:
-        return query
-    if keys_of_user is None:
-        raise BoundError(
-            f"max_keys_per_user is {AUTO!r}; give keys_of_user, the number of keys that a typical user has, which becomes the limit, "
-            "or give a number."
-        )
-    return replace(query, max_keys_per_user=keys_of_user)
+def _with_limits(query: Query, goal: Goal, limits: Sequence[int]) -> list[Query]:
+    """List the query with each limit that is tried, from small to large; of their own accord only those of which enough is known."""
+    given: list[int | str] = [query.max_keys_per_user]
+    if query.chooses_limit:
+        known = _unknown_cut(query, goal) is None
+        given = [*(one for one in CANDIDATES if known and one < goal.most_keys), goal.most_keys]
+    tried = {one: replace(query, max_keys_per_user=one) for one in (*given, *limits)}
+    for one in tried.values():
+        refuse_open_numbers(one)
+        if one.selection_limit < goal.most_keys and (refusal := _unknown_cut(one, goal)):
+            raise refusal
+    return [tried[limit] for limit in sorted(tried, key=int)]
 
 
 def _with_epsilon(query: Query, epsilon: float) -> Query:
     return replace(query, budget=Budget(epsilon, query.budget.delta))
 
 
-def _targets(
-    query: Query, users: int, error: float | None, absolute: Mapping[str, float], totals: Mapping[str, float]
-) -> Targets:
-    names = [measure.name for measure in query.measures]
-    if error is not None:
-        _refuse_bad_error("error", error)
-    for what, given in (("absolute", absolute), ("totals", totals)):
-        if not isinstance(given, Mapping):
-            raise MeasureError(f"{what} is {shown(given)}; it must be a mapping, such as {{{names[0]!r}: 100}}.")
-        for name, number in given.items():
-            if name not in names:
-                raise MeasureError(f"{what} names {shown(name)}; the measures are {', '.join(names)}.")
-            _refuse_bad_error(f"{what} of {name}", number)
-            if what == "totals" and number == math.inf:
-                raise BoundError(f"totals of {name} is inf; it must be a finite number above 0.")
-    if both := [name for name in absolute if name in totals]:
-        raise MeasureError(f"absolute and totals both name {both[0]!r}; name each measure in one of them.")
-    found = {measure.name: _target(measure, users, error, absolute, totals) for measure in query.measures}
-    return {name: target for name, target in found.items() if target is not None}
-
-
-def _target(
-    measure: Mechanism, users: int, error: float | None, absolute: Mapping[str, float], totals: Mapping[str, float]
-) -> Fraction | None:
-    """How far off a measure may be, None if by anything; decimals are taken as they are written, so that 0.29 of 100 is 29."""
-    name = measure.name
-    if absolute.get(name, error) == math.inf:
-        return None
-    _refuse_computed(measure)
-    if name in absolute:
-        return Fraction(str(float(absolute[name])))
-    if error is None:
-        raise MeasureError(f"no error is given for {name}; give error=, or absolute={{{name!r}: ...}} in its own unit.")
-    if name in totals or measure.counts:
-        return Fraction(str(float(error))) * Fraction(str(float(totals.get(name, users))))
-    raise MeasureError(
-        f"{name} is not a number of users or records, so it is not known what error = {error:g} is relative to; "
-        f"give absolute={{{name!r}: ...}} in its own unit, or totals={{{name!r}: ...}}, what it is in such a key."
-    )
-
-
-def _refuse_computed(measure: Mechanism) -> None:
-    """Refuse an error of what is computed from several noised numbers: how likely it is kept is not known without values."""
-    if None in measure.columns.values():
-        raise MeasureError(
-            f"how far noise moves {measure.name} depends on values, and none are read here; give absolute={{{measure.name!r}: math.inf}} "
-            "to leave it aside, or ask for a sum and a count, whose errors are known."
-        )
-
-
-def _refuse_bad_error(what: str, number: Any) -> None:
-    if not _is_number(number) or not number > 0:
-        raise BoundError(f"{what} is {shown(number)}; it must be a number above 0, such as 0.05.")
+def _keys(keys_of_user: KeysOfUser) -> str:
+    if not isinstance(keys_of_user, Mapping):
+        return f"each in {_many(keys_of_user, 'key')}"
+    return ", ".join(f"{share:.4g} of them in {_many(keys, 'key')}" for keys, share in keys_of_user.items())
 
 
 def _many(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _refuse_pointless(query: Query, goal: _Goal) -> None:
+def _refuse_pointless(query: Query, goal: Goal) -> None:
     """Refuse what every budget reaches, and what none does."""
     if query.public_keys is not None and not goal.targets:
         raise MeasureError("keys are public and any error will do, so every epsilon is enough; give an error.")
@@ -275,43 +261,84 @@ def _refuse_pointless(query: Query, goal: _Goal) -> None:
             f"min_users is {query.min_users}, so a key of {_many(goal.users, 'user')} is never shown; "
             f"ask for at least {query.min_users} users, or lower min_users."
         )
-    if not _holds(query, goal, MOST_EPSILON):
-        found = _need(_with_epsilon(query, MOST_EPSILON), goal)
-        raise BudgetError(
-            f"no epsilon up to {MOST_EPSILON:g} is enough: at {MOST_EPSILON:g} and delta = {found.delta:g}, "
-            f"a key of {_many(goal.users, 'user')} is shown with a probability of {found.chance_shown:.6g}, "
-            f"and with numbers as near as asked with {found.chance:.6g}; "
-            "ask for more users, a larger error or a smaller chance, or lower max_keys_per_user."
-        )
 
 
-def _holds(query: Query, goal: _Goal, epsilon: float) -> bool:
+def _unknown_cut(query: Query, goal: Goal) -> PlumeError | None:
+    """Name the first error of which it is not known what a limit adds to it that is below the keys of a user."""
+    for measure in query.measures:
+        if measure.name not in goal.targets:
+            continue
+        cut = f"{LIMIT} is below the {goal.most_keys:,} keys of a user, which cuts away part of {measure.name}"
+        if is_computed(measure):
+            return BoundError(
+                f"{cut}, and what that changes depends on values; give a limit of {goal.most_keys} or more."
+            )
+        if goal.targets[measure.name].truth is None:
+            return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, what it is in such a key.")
+    return None
+
+
+def _cheapest(tried: Sequence[Query], goal: Goal) -> Need:
+    """Search with each limit, and take the smallest epsilon; of equal ones the one that cuts least."""
+    searched = [(one, _smallest_epsilon(one, goal)) for one in tried]
+    enough = [(epsilon, -one.selection_limit, one) for one, epsilon in searched if epsilon is not None]
+    if not enough:
+        raise _not_enough(tried, goal)
+    epsilon, _, query = min(enough, key=lambda found: found[:2])
+    limits = tuple(_tried(one, epsilon, goal) for one, epsilon in searched)
+    return _need(_with_epsilon(query, epsilon), goal, limits)
+
+
+def _not_enough(tried: Sequence[Query], goal: Goal) -> BudgetError:
+    calibrated = max(
+        (calibrate(_with_epsilon(one, MOST_EPSILON)) for one in tried), key=lambda one: chance_near(one, goal)
+    )
+    lower = ", or change max_keys_per_user" if len(tried) == 1 else ""
+    return BudgetError(
+        f"no epsilon up to {MOST_EPSILON:g} is enough: at {MOST_EPSILON:g} and delta = {calibrated.query.budget.delta:g}, "
+        f"a key of {_many(goal.users, 'user')} is shown with a probability of {chance_shown(calibrated, goal):.6g}, "
+        f"and with numbers as near as asked with {chance_near(calibrated, goal):.6g}; "
+        f"ask for more users, a larger error or a smaller chance{lower}."
+    )
+
+
+def _chance(query: Query, goal: Goal, epsilon: float) -> float:
     if epsilon < LEAST_EPSILON:
-        return False
+        return 0.0
     try:
         calibrated = calibrate(_with_epsilon(query, epsilon))
     except RangeError:  # noise that is too wide to be drawn
-        return False
-    return _chance(calibrated, goal) >= goal.chance
+        return 0.0
+    return chance_near(calibrated, goal)
 
 
-def _smallest_epsilon(query: Query, goal: _Goal) -> float:
+def _smallest_epsilon(query: Query, goal: Goal) -> float | None:
     """Search where epsilon is enough; then further down, since the default kind of noise can change between (docs/choosing.md)."""
 
+    def missing(log_epsilon: float) -> float:
+        chance = _chance(query, goal, min(math.exp(log_epsilon), MOST_EPSILON))
+        return _NORMAL.inv_cdf(goal.chance) - _NORMAL.inv_cdf(min(max(chance, _CERTAIN), 1 - _CERTAIN))
+
     def holds(epsilon: float) -> bool:
-        return _holds(query, goal, min(epsilon, MOST_EPSILON))
+        return missing(math.log(epsilon)) <= 0
 
-    found = smallest(holds, start=1.0, close=within(_NEAR))
-    lower = [found * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
-    if query.noise == AUTO and (enough := [epsilon for epsilon in lower if holds(epsilon)]):
-        found = _between(holds, enough[-1] * _STEP, enough[-1])
-    rounded = _rounded_up(min(found, MOST_EPSILON))
-    return rounded if holds(rounded) else min(found, MOST_EPSILON)
+    if not holds(MOST_EPSILON):
+        return None
+    found = min(math.exp(crossing(missing, 0.0, _NEAR, first_step=1.0)), MOST_EPSILON)
+    if query.noise == AUTO and _kinds(query, found) != _kinds(query, found * _FARTHEST):
+        lower = [found * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
+        if enough := [epsilon for epsilon in lower if holds(epsilon)]:
+            found = math.exp(crossing(missing, math.log(enough[-1]), _NEAR))
+    rounded = min(_rounded_up(found), MOST_EPSILON)
+    return rounded if holds(rounded) else found
 
 
-def _between(holds: Holds[float], low: float, high: float) -> float:
-    """Search above `low`, where it does not hold, up to `high`, where it does."""
-    return low + smallest(lambda above: holds(low + above), start=high - low, close=within(_NEAR))
+def _kinds(query: Query, epsilon: float) -> set[str]:
+    """Name the noise of the measures; none, where it is too wide to be drawn."""
+    try:
+        return {part.noise.kind for part in calibrate(_with_epsilon(query, max(epsilon, LEAST_EPSILON))).parts}
+    except RangeError:
+        return set()
 
 
 def _rounded_up(number: float) -> float:
@@ -319,42 +346,34 @@ def _rounded_up(number: float) -> float:
     return float(math.ceil(Fraction(number) * Fraction(10) ** digits) / Fraction(10) ** digits)
 
 
-def _chance_shown(calibrated: CalibratedQuery, goal: _Goal) -> float:
-    users = np.array([goal.users], np.int64)
-    return float(chance_of_users(calibrated.rounds, users, keys_of_user=goal.keys_of_user)[0])
+def _tried(query: Query, epsilon: float | None, goal: Goal) -> TriedLimit:
+    calibrated = calibrate(_with_epsilon(query, epsilon or MOST_EPSILON))
+    return TriedLimit(query.selection_limit, epsilon, share_kept(calibrated, goal))
 
 
-def _chance(calibrated: CalibratedQuery, goal: _Goal) -> float:
-    """How likely a key is shown with all numbers as near as asked: the noise of selection and of every number is independent."""
-    of_parts: dict[tuple[str, ...], float] = {}
-    for measure in calibrated.measures:
-        if measure.mechanism.name in goal.targets:
-            (part,) = calibrated.parts_of(measure)
-            alone = part.chance_within(goal.targets[measure.mechanism.name])
-            together = alone ** len(measure.mechanism.columns)
-            # Measures that are made of the same part have the same noise.
-            of_parts[part.columns] = min(together, of_parts.get(part.columns, 1.0))
-    return _chance_shown(calibrated, goal) * math.prod(of_parts.values())
-
-
-def _need(query: Query, goal: _Goal) -> Need:
+def _need(query: Query, goal: Goal, limits: tuple[TriedLimit, ...]) -> Need:
     calibrated = calibrate(query)
     return Need(
         query=query,
         users=goal.users,
-        keys_of_user=goal.keys_of_user,
+        keys_of_user=dict(goal.keys_of_users) if len(goal.keys_of_users) > 1 else goal.most_keys,
+        values_of_user=goal.values_of_user,
         asked_chance=goal.chance,
-        chance=_chance(calibrated, goal),
-        chance_shown=_chance_shown(calibrated, goal),
+        chance=chance_near(calibrated, goal),
+        chance_shown=chance_shown(calibrated, goal),
         selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC,
         numbers=tuple(_numbers(calibrated, goal)),
+        limits=limits,
+        cautions=explain(query).cautions,
     )
 
 
-def _numbers(calibrated: CalibratedQuery, goal: _Goal) -> Iterator[NeededNumber]:
+def _numbers(calibrated: CalibratedQuery, goal: Goal) -> Iterator[NeededNumber]:
     for measure in calibrated.measures:
         name = measure.mechanism.name
         if name in goal.targets:
-            (part,) = calibrated.parts_of(measure)
-            error, width = goal.targets[name], float(part.half_width(goal.chance))
-            yield NeededNumber(name, float(error), part.chance_within(error), width, part.noise.kind)
+            kinds = sorted({part.noise.kind for part in calibrated.parts_of(measure)})
+            near = chance_alone(calibrated, measure, goal)
+            yield NeededNumber(
+                name, float(goal.targets[name].error), near, width(calibrated, measure, goal), ", ".join(kinds)
+            )

@@ -200,7 +200,7 @@ def test_the_command_line_writes_the_file_and_says_no_more(
 ) -> None:
     result = invoke("run", broken, *asked, "--engine-errors-to", tmp_path / "errors.log")
     path = tmp_path / "errors.NOT-PRIVATE.log"
-    first, last = result.stderr.splitlines()
+    first, *_, last = result.stderr.splitlines()
     assert first == f"NOT PRIVATE: the engine's error messages are written to {path}"
     assert last == f"Error: {CANARY}.parquet could not be read as Parquet."
     assert "InvalidInputException" in path.read_text()

@@ -74,7 +74,7 @@ def test_wrong_use_ends_with_2_and_says_what_would_be_right(run: Invoke, args: l
 
 
 def test_a_file_that_is_not_there_is_wrong_use(invoke: Invoke, asked: list[str]) -> None:
-    result = invoke("run", "nowhere.parquet", *asked)
+    result = invoke("run", "nowhere.parquet", *asked, "--quiet")
     assert (result.exit_code, result.stderr.startswith("Error: no file 'nowhere.parquet'")) == (2, True)
 
 

@@ -49,6 +49,34 @@ def test_options_are_the_arguments_of_python(need: Invoke) -> None:
     assert record == expected.record()
 
 
+def test_limits_are_searched_for_users_of_several_kinds(need: Invoke) -> None:
+    crowd = ["--keys-of-user", "5:0.9,20:0.1", "--limit", 5, "--limit", 20]
+    record = json.loads(need("--measure", "users()", "--error", 0.2, *crowd, "--format", "json").stdout)
+    assert [one["max_keys_per_user"] for one in record["limits"]] == [4, 5, 20]
+    assert (record["max_keys_per_user"], record["keys_of_user"]) == (5, {"5": 0.9, "20": 0.1})
+
+
+@pytest.mark.parametrize("text", ["many", "5:0.9,20", "5:much", "5:0.9:1"])
+def test_keys_of_users_that_cannot_be_read_are_refused(need: Invoke, text: str) -> None:
+    result = need("--measure", "users()", "--error", 0.2, "--keys-of-user", text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "it must be a number such as 20, or shares of users, such as 5:0.9,20:0.1." in result.stderr
+
+
+def test_values_of_a_user_are_assumed(need: Invoke) -> None:
+    asked = [
+        "--measure",
+        "mean(seconds, 0, 60, max_per_key=3)",
+        "--absolute-error",
+        "seconds_mean",
+        3,
+        "--format",
+        "json",
+    ]
+    one, two = (json.loads(need(*asked, "--values-of-user", values).stdout)["epsilon"] for values in (1, 2))
+    assert two < one
+
+
 def test_an_epsilon_in_a_query_file_does_not_matter(invoke: Invoke, tmp_path: Path) -> None:
     file = tmp_path / "query.toml"
     file.write_text(

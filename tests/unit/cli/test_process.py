@@ -31,11 +31,11 @@ def test_results_and_remarks_go_their_own_ways(searches: Path, asked: list[str])
     run = plume("run", searches, *asked)
     assert run.returncode == 0
     assert run.stdout.startswith('"recipe","count"\n')
-    assert run.stderr.splitlines()[:4] == list(STAGES.values())
+    assert run.stderr.splitlines()[1:5] == list(STAGES.values())  # after the caution against epsilon = 50
 
 
 def test_wrong_use_ends_with_2(searches: Path, asked: list[str]) -> None:
-    run = plume("run", searches, *asked, "--key", "recipie")
+    run = plume("run", searches, *asked, "--key", "recipie", "--quiet")
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.count("\n") == 1
 
@@ -158,7 +158,7 @@ def test_a_dumb_terminal_gets_plain_lines(searches: Path, asked: list[str]) -> N
     os.close(theirs)
     seen = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert seen.splitlines()[:4] == list(STAGES.values())
+    assert seen.splitlines()[1:5] == list(STAGES.values())  # after the caution against epsilon = 50
 
 
 def test_the_tidying_up_is_not_interrupted() -> None:

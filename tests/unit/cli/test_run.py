@@ -146,7 +146,7 @@ def test_several_keys_and_measures_become_columns_in_their_order(run: Invoke, se
 def test_every_pipeline_answers_in_known_stages(run: Invoke, pipeline: str) -> None:
     result = run("--pipeline", pipeline)
     assert result.exit_code == 0
-    assert result.stderr.splitlines()[:4] == list(STAGES.values())
+    assert told_by(result)[:4] == list(STAGES.values())
 
 
 def test_the_engine_takes_its_limits(run: Invoke, searches: Path, tmp_path: Path) -> None:
@@ -175,6 +175,16 @@ def test_cautions_are_said_once_on_standard_error_and_recorded(run: Invoke, tmp_
     assert "epsilon is 50" not in result.stdout
     recorded = json.loads((tmp_path / "record.json").read_text())["cautions"]
     assert [caution["what"] for caution in recorded] == ["epsilon", "delta"]
+
+
+def test_cautions_are_said_before_anything_is_read_or_charged(run: Invoke) -> None:
+    lines = run().stderr.splitlines()
+    assert lines[0].startswith("caution: epsilon is 50")
+    assert lines[1] == next(iter(STAGES.values()))
+
+
+def test_cautions_are_not_said_to_the_quiet(run: Invoke) -> None:
+    assert run("--quiet").stderr == ""
 
 
 def test_an_empty_release_says_on_standard_error_how_many_users_a_key_needs(run: Invoke) -> None:
