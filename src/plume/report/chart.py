@@ -1,6 +1,7 @@
 """Bars with error bars, and curves, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -47,6 +48,17 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Curves, and what they show."""
+
+    caption: str
+    across: str
+    """What the axis from left to right is called."""
+    up: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
 class Layout:
     """How a chart makes use of the room there is."""
 
@@ -66,10 +78,36 @@ WIDE = Layout("wide", 670, 210, 27, {"align": "right", "dx": -10, "limit": 170},
 NARROW = Layout("narrow", 262, 6, 42, {"align": "left", "dy": -10, "limit": 270}, shift=8)
 
 
+@dataclass(frozen=True)
+class CurveLayout:
+    """How curves make use of the room there is."""
+
+    name: str
+    width: int
+    """Of the curves alone."""
+    height: int
+    columns: int
+    """In how many columns the legend stands."""
+    limit: int
+    """The room for a line of the legend."""
+    ticks: int
+
+
+WIDE_CURVES = CurveLayout("wide", 620, 260, columns=2, limit=290, ticks=6)
+NARROW_CURVES = CurveLayout("narrow", 250, 190, columns=1, limit=270, ticks=5)
+
+
 def refuse_without_charts() -> None:
     """Raise UsageError if nothing can be drawn here; to be asked before a budget is spent."""
     if find_spec("vl_convert") is None:
         raise UsageError("a report needs vl-convert to draw its charts; run pip install vl-convert-python.")
+
+
+def draw_if_possible(draw: Callable[[], str]) -> str | None:
+    """Draw what a notebook shows beside its table: nothing if that cannot be done here, since no cell may fail for want of a picture."""
+    with suppress(Exception):  # whatever is wrong with an extra
+        return draw()
+    return None
 
 
 def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
@@ -77,9 +115,9 @@ def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
     return _draw(_specification(bars, layout))
 
 
-def draw_curves(points: Sequence[Point], *, across: str, up: str) -> str:
-    """Draw a curve through the points of each series as SVG; both are titles of axes."""
-    return _draw(_specification_of_curves(points, across, up))
+def draw_curves(figure: Figure, layout: CurveLayout) -> str:
+    """Draw a curve through the points of each series as SVG."""
+    return _draw(_specification_of_curves(figure, layout))
 
 
 def _draw(specification: dict[str, Any]) -> str:
@@ -133,21 +171,23 @@ def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
     }
 
 
-def _specification_of_curves(points: Sequence[Point], across: str, up: str) -> dict[str, Any]:
+def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, Any]:
     """Colours are such that they can be told apart by day and by night."""
+    points, axis = figure.points, {"type": "quantitative"}
     series = list(dict.fromkeys(point.series for point in points))
     scale = {"domain": series, "range": [_COLOURS[number % len(_COLOURS)] for number in range(len(series))]}
-    legend = {"title": None, "orient": "bottom", "columns": 2, "columnPadding": 40, "labelFontSize": 12}
+    legend = {"columns": layout.columns, "columnPadding": 30, "labelFontSize": 12, "labelLimit": layout.limit}
+    told = {"title": None, "orient": "bottom"} | legend
     encoding = {
-        "x": {"field": "x", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": across},
-        "y": {"field": "y", "type": "quantitative", "title": up, "axis": {"format": ",~r", "tickCount": 6}},
-        "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": legend},
+        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across},
+        "y": axis | {"field": "y", "title": figure.up, "axis": {"format": ",~r", "tickCount": layout.ticks}},
+        "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": told},
     }
     small, large = {"type": "point", "filled": True, "size": 25}, {"type": "point", "size": 220, "strokeWidth": 3}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": 620,
-        "height": 260,
+        "width": layout.width,
+        "height": layout.height,
         "config": {
             "view": {"stroke": None},
             "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},

@@ -114,9 +114,10 @@ class Need:
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook."""
-        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+        from plume.report.sheet import Listing, Sheet, show_sheet  # noqa: PLC0415 - for notebooks only
 
-        return render("need.html", head=_HEAD, facts=self._facts(), lines=list(self._lines()))
+        listing = Listing("", list(self._lines()), frozenset(("number", "noise")))
+        return show_sheet(Sheet(_HEAD, facts=self._facts(), listings=[listing]))
 
     def _facts(self) -> dict[str, str]:
         shows = (

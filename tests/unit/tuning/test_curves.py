@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import plume
-from plume.report.chart import Point, draw_curves
+from plume.report.chart import WIDE_CURVES, Figure, Point, draw_curves
 from plume.synthetic import recipe_searches
 
 QUERY = plume.Query(
@@ -70,8 +70,10 @@ def test_names_of_strangers_stay_text_and_nothing_may_run(make, tmp_path: Path) 
 
 
 def test_curves_are_shapes_and_text_and_marks_stand_out() -> None:
-    points = [Point(STRANGE, x, y, marked=x == 2) for x, y in ((1, 5.0), (2, 3.0), (4, 6.0))]
-    drawn = draw_curves(points, across="limit", up=STRANGE)
+    points = tuple(Point(STRANGE, x, y, marked=x == 2) for x, y in ((1, 5.0), (2, 3.0), (4, 6.0)))
+    figure = Figure("error", "limit", STRANGE, points)
+    drawn = draw_curves(figure, WIDE_CURVES)
     assert set(re.findall(r"<(\w+)", drawn)) <= {"svg", "g", "path", "line", "text", "title"}
-    plain = draw_curves([replace(point, marked=False) for point in points], across="limit", up="error")
+    unmarked = tuple(replace(point, marked=False) for point in points)
+    plain = draw_curves(replace(figure, points=unmarked), WIDE_CURVES)
     assert drawn.count("<path") == plain.count("<path") + 1
