@@ -14,9 +14,10 @@ _NO_PROOF = "The data was made up, and no budget was spent. A failure is a bug; 
 
 def show_audit(audit: Audit) -> str:
     """Show the verdicts as a table."""
-    failed = {place: "failed" for place, finding in enumerate(audit.findings) if not finding.passed}
+    findings = sorted(audit.findings, key=lambda finding: finding.passed)
+    failed = {place: "failed" for place, finding in enumerate(findings) if not finding.passed}
     listing = Listing(
-        "tests", [_line(finding) for finding in audit.findings], frozenset(("verdict", "layer", "test")), failed
+        "tests", [_line(finding) for finding in findings], frozenset(("verdict", "layer", "test")), failed
     )
     warning = f"{audit.verdict}: this query does not keep its promise on made-up data." if failed else ""
     facts = {"query": audit.query, "pipeline": audit.pipeline}

@@ -11,12 +11,13 @@ Question = Callable[[str], str]
 """Says in words what a release answered."""
 
 
-class History(tuple[Entry, ...]):
+class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none beside its items
     """The entries of a ledger, in order; `print` it, and a notebook shows it as a table."""
 
     question: Question
 
     def __new__(cls, entries: Iterable[Entry], question: Question) -> Self:
+        """Put the words behind releases beside their entries."""
         made = super().__new__(cls, entries)
         made.question = question
         return made
@@ -26,7 +27,7 @@ class History(tuple[Entry, ...]):
 
     def lines(self) -> list[str]:
         """Tell each entry in a line; names stand in it as they are."""
-        return [f"{when(entry)}  {entry.dataset}: {tell(entry, self.question)}" for entry in self]
+        return [f"{when(entry)} UTC  {entry.dataset}: {tell(entry, self.question)}" for entry in self]
 
     def __str__(self) -> str:
         return "\n".join(map(printable, self.lines())) or "nothing has happened yet"
@@ -42,17 +43,17 @@ class History(tuple[Entry, ...]):
 
 
 def when(entry: Entry) -> str:
-    """Say when it happened, to the second."""
-    return f"{entry.at[:19].replace('T', ' ')} UTC"
+    """Say when it happened, to the second, in UTC."""
+    return entry.at[:19].replace("T", " ")
 
 
 def tell(entry: Entry, question: Question) -> str:
     """Say what happened."""
     match entry.kind:
         case Kind.DATASET:
-            return f"may spend {charged(entry)}"
+            return f"may spend {_amount(entry)}"
         case Kind.RESERVED:
-            return f"{entry.release_id} was charged {charged(entry)}"
+            return f"{entry.release_id} was charged {_amount(entry)}"
         case Kind.DRAWING:
             return f"{entry.release_id} began to draw noise"
         case Kind.STAGED:
@@ -63,6 +64,6 @@ def tell(entry: Entry, question: Question) -> str:
             return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
 
 
-def charged(entry: Entry) -> str:
+def _amount(entry: Entry) -> str:
     """Write what an entry gives or takes as people do."""
     return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 
 from plume.errors import PlumeError
 from plume.ledger.entry import Entry, Kind
-from plume.ledger.history import History, charged, tell, when
+from plume.ledger.history import History, tell, when
 from plume.ledger.ledger import Dataset, Ledger
+from plume.ledger.price import DELTAS, EPSILONS, Price
 from plume.ledger.room import BudgetPlan
 from plume.report.sheet import ROWS, Gauge, Listing, Sheet, show_sheet
 
 _LATEST = 50
+_WHEN = "when (UTC)"
 _LESS = "Releases cost less together than added up; dataset.plan(query) says what still fits of a query."
 
 
@@ -60,8 +62,8 @@ def _gauge(dataset: Dataset) -> Gauge:
     share = spent.epsilon / budget.epsilon
     left = max(budget.epsilon - spent.epsilon, 0)
     said = (
-        f"epsilon {spent.epsilon:.9g} of {budget.epsilon:.9g} spent, {left:.9g} left when added up; "
-        f"delta {spent.delta:.3g} of {budget.delta:.3g}"
+        f"epsilon {spent.epsilon:.9g} of {budget.epsilon:.9g} is spent, {left:.9g} is left when added up, "
+        f"at delta {budget.delta:.3g}"
     )
     return Gauge(dataset.name, share, share, said)
 
@@ -69,22 +71,23 @@ def _gauge(dataset: Dataset) -> Gauge:
 def _sheet_of_dataset(head: str, dataset: Dataset) -> Sheet:
     history = dataset.ledger.history()
     releases = {entry.release_id: entry for entry in history if entry.dataset == dataset.name and entry.release_id}
-    costs = {entry.release_id: charged(entry) for entry in history if entry.kind == Kind.RESERVED}
+    prices = {entry.release_id: entry.price for entry in history if entry.kind == Kind.RESERVED}
     latest = list(releases.values())[-_LATEST:]
     title = f"releases, the latest {_LATEST} of {len(releases)}" if len(releases) > _LATEST else "releases"
-    lines = [_release(entry, costs[entry.release_id], history) for entry in latest]
-    listings = [Listing(title, lines, frozenset(lines[0]))] if lines else []
+    lines = [_release(entry, prices[entry.release_id], history) for entry in latest]
+    listings = [Listing(title, lines, frozenset(("release", "state", "what was asked")))] if lines else []
     notes = [_LESS] if lines else ["Nothing was charged yet."]
     return Sheet(head, gauges=[_gauge(dataset)], listings=listings, notes=notes)
 
 
-def _release(last: Entry, cost: str, history: History) -> dict[str, str]:
+def _release(last: Entry, price: Price, history: History) -> dict[str, str]:
     asked = history.question(str(last.release_id)) if last.kind == Kind.RELEASED else ""
     return {
         "release": str(last.release_id),
         "state": str(last.kind),
-        "since": when(last),
-        "charged": cost,
+        _WHEN: when(last),
+        "epsilon": f"{price.epsilon / EPSILONS:.9g}",
+        "delta": f"{price.delta / DELTAS:.3g}",
         "what was asked": asked,
     }
 
@@ -93,9 +96,9 @@ def _sheet_of_history(head: str, history: History) -> Sheet:
     lines = list(_happened(history))
     notes = [] if lines else ["Nothing has happened yet."]
     title = f"the latest {ROWS} of {len(history)} entries" if len(history) > ROWS else ""
-    return Sheet(head, listings=[Listing(title, lines, frozenset(("when", "dataset", "what happened")))], notes=notes)
+    return Sheet(head, listings=[Listing(title, lines, frozenset(("dataset", "what happened")))], notes=notes)
 
 
 def _happened(history: History) -> Iterator[dict[str, str]]:
     for entry in history[-ROWS:]:
-        yield {"when": when(entry), "dataset": entry.dataset, "what happened": tell(entry, history.question)}
+        yield {_WHEN: when(entry), "dataset": entry.dataset, "what happened": tell(entry, history.question)}

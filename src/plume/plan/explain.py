@@ -22,7 +22,6 @@ from plume.plan.nodes import (
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import Printer
 
-
 AS_PLANNED: Mapping[str, str] = MappingProxyType({})
 """Columns are called what the plan calls them."""
 

@@ -1,5 +1,6 @@
 """Bars with error bars, and curves, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +23,8 @@ _ATTRIBUTES = frozenset(
 
 # Curves through more points than this need no dots.
 _FEW_POINTS = 20
+# And at more places than this an axis is marked at round numbers.
+_FEW_PLACES = 12
 _COLOURS = ("#8560d0", "#d9822b", "#2e9e83", "#d14c7d", "#4a90d9", "#9a9a2c", "#8a6d5a", "#7a7a8c")
 
 
@@ -177,9 +180,11 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
     series = list(dict.fromkeys(point.series for point in points))
     scale = {"domain": series, "range": [_COLOURS[number % len(_COLOURS)] for number in range(len(series))]}
     legend = {"columns": layout.columns, "columnPadding": 30, "labelFontSize": 12, "labelLimit": layout.limit}
+    legend |= {"symbolType": "stroke", "symbolStrokeWidth": 3, "symbolSize": 300, "symbolOpacity": 1}
     told = {"title": None, "orient": "bottom"} | legend
+    ticks = {"values": _ticks([point.x for point in points])}
     encoding = {
-        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across},
+        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
         "y": axis | {"field": "y", "title": figure.up, "axis": {"format": ",~r", "tickCount": layout.ticks}},
         "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": told},
     }
@@ -191,7 +196,7 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
         "config": {
             "view": {"stroke": None},
             "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},
-            "axisX": {"labelOverlap": "greedy", "format": ",~r"},
+            "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "format": ",~r"},
         },
         "data": {"values": [asdict(point) for point in points]},
         "encoding": encoding,
@@ -201,6 +206,15 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
             {"transform": [{"filter": "datum.marked"}], "mark": large},
         ],
     }
+
+
+def _ticks(places: Sequence[float]) -> list[float]:
+    """Mark where points are if they are few, and else 1, 2 and 5 of each power of ten."""
+    marked = sorted(set(places))
+    if len(marked) <= _FEW_PLACES:
+        return marked
+    powers = range(math.floor(math.log10(marked[0])), math.ceil(math.log10(marked[-1])) + 1)
+    return [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
 
 
 def _row(bar: Bar) -> dict[str, Any]:
