@@ -2,7 +2,7 @@
 
 from plume.auditing.audit import Audit
 from plume.auditing.finding import Finding
-from plume.report.sheet import Listing, Sheet, show_sheet
+from plume.report.sheet import Listing, Mark, Sheet, show_sheet
 
 _LAYERS = (
     "Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than "
@@ -15,7 +15,7 @@ _NO_PROOF = "The data was made up, and no budget was spent. A failure is a bug; 
 def show_audit(audit: Audit) -> str:
     """Show the verdicts as a table."""
     findings = sorted(audit.findings, key=lambda finding: finding.passed)
-    failed = {place: "failed" for place, finding in enumerate(findings) if not finding.passed}
+    failed: dict[int, Mark] = {place: "failed" for place, finding in enumerate(findings) if not finding.passed}
     listing = Listing(
         "tests", [_line(finding) for finding in findings], frozenset(("verdict", "layer", "test")), failed
     )

@@ -22,7 +22,7 @@ class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none besid
         made.question = question
         return made
 
-    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Question]:  # type: ignore[override]
+    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Question]:
         return tuple(self), self.question
 
     def lines(self) -> list[str]:

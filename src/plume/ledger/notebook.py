@@ -85,9 +85,9 @@ def _release(last: Entry, price: Price, history: History) -> dict[str, str]:
     return {
         "release": str(last.release_id),
         "state": str(last.kind),
-        _WHEN: when(last),
         "epsilon": f"{price.epsilon / EPSILONS:.9g}",
         "delta": f"{price.delta / DELTAS:.3g}",
+        _WHEN: when(last),
         "what was asked": asked,
     }
 

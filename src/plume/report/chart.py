@@ -18,7 +18,7 @@ _RIGHT = 76
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "text"})
 _ATTRIBUTES = frozenset(
     {"aria-hidden", "aria-label", "class", "d", "display", "fill", "font-size", "height", "opacity", "role", "stroke"}
-    | {"stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
+    | {"stroke-dasharray", "stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
 )
 
 # Curves through more points than this need no dots.
@@ -26,6 +26,8 @@ _FEW_POINTS = 20
 # And at more places than this an axis is marked at round numbers.
 _FEW_PLACES = 12
 _COLOURS = ("#8560d0", "#d9822b", "#2e9e83", "#d14c7d", "#4a90d9", "#9a9a2c", "#8a6d5a", "#7a7a8c")
+# More curves than colours are told apart by their dashes.
+_DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class CurveLayout:
     ticks: int
 
 
-WIDE_CURVES = CurveLayout("wide", 620, 260, columns=2, limit=290, ticks=6)
+WIDE_CURVES = CurveLayout("wide", 690, 270, columns=2, limit=290, ticks=6)
 NARROW_CURVES = CurveLayout("narrow", 250, 190, columns=1, limit=270, ticks=5)
 
 
@@ -178,16 +180,16 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
     """Colours are such that they can be told apart by day and by night."""
     points, axis = figure.points, {"type": "quantitative"}
     series = list(dict.fromkeys(point.series for point in points))
-    scale = {"domain": series, "range": [_COLOURS[number % len(_COLOURS)] for number in range(len(series))]}
-    legend = {"columns": layout.columns, "columnPadding": 30, "labelFontSize": 12, "labelLimit": layout.limit}
-    legend |= {"symbolType": "stroke", "symbolStrokeWidth": 3, "symbolSize": 300, "symbolOpacity": 1}
-    told = {"title": None, "orient": "bottom"} | legend
+    told = {"field": "series", "type": "nominal", "sort": series, "legend": {"title": None}}
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(series))]
+    dashes = [_DASHES[place // len(_COLOURS) % len(_DASHES)] for place in range(len(series))]
     ticks = {"values": _ticks([point.x for point in points])}
     encoding = {
         "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
         "y": axis | {"field": "y", "title": figure.up, "axis": {"format": ",~r", "tickCount": layout.ticks}},
-        "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": told},
+        "color": told | {"scale": {"domain": series, "range": colours}},
     }
+    dashed = {"strokeDash": told | {"scale": {"domain": series, "range": dashes}}}
     small, large = {"type": "point", "filled": True, "size": 25}, {"type": "point", "size": 220, "strokeWidth": 3}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -197,11 +199,19 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
             "view": {"stroke": None},
             "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},
             "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "format": ",~r"},
+            "legend": {"orient": "bottom", "columns": layout.columns, "columnPadding": 30, "labelLimit": layout.limit}
+            | {
+                "symbolType": "stroke",
+                "symbolStrokeWidth": 3,
+                "symbolSize": 300,
+                "symbolOpacity": 1,
+                "labelFontSize": 12,
+            },
         },
         "data": {"values": [asdict(point) for point in points]},
         "encoding": encoding,
         "layer": [
-            {"mark": {"type": "line", "strokeWidth": 2}},
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": dashed},
             *([{"mark": small}] if len(points) <= _FEW_POINTS * len(series) else []),
             {"transform": [{"filter": "datum.marked"}], "mark": large},
         ],

@@ -12,6 +12,7 @@ from plume.errors import printable
 
 # Browsers break a line behind its hyphen.
 _SMALL_NUMBER = re.compile(r"\d(?:\.\d+)?e-\d+")
+_PIECES = re.compile(r".{3,}?_(?=.)|.+", re.DOTALL)
 _TEMPLATES = files("plume.report") / "templates"
 
 
@@ -51,6 +52,11 @@ def sentence(value: Any) -> Markup:
     return Markup(_SMALL_NUMBER.sub(r'<span class="unbroken">\g<0></span>', text))  # noqa: S704 - escaped before
 
 
+def heading(name: Any) -> Markup:
+    """Write the name of a column, which may go on in the next line behind an underscore."""
+    return Markup("<wbr>").join(_PIECES.findall(word(name)))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -60,5 +66,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": cell, "word": word, "sentence": sentence}
+    environment.filters |= {"cell": cell, "word": word, "sentence": sentence, "heading": heading}
     return environment

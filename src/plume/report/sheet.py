@@ -16,6 +16,9 @@ ROWS = 500
 _ALL = 100
 
 
+Mark = Literal["best", "failed"]
+
+
 @dataclass(frozen=True)
 class Listing:
     """A table of values by the names of their columns."""
@@ -24,7 +27,7 @@ class Listing:
     rows: Sequence[Mapping[str, Any]]
     words: frozenset[str] = frozenset()
     """The columns that hold words; all others are set as numbers are, to the right."""
-    marks: Mapping[int, Literal["best", "failed"]] = field(default_factory=dict)
+    marks: Mapping[int, Mark] = field(default_factory=dict)
     """The rows that stand out, by their places."""
 
 

@@ -77,3 +77,17 @@ def test_curves_are_shapes_and_text_and_marks_stand_out() -> None:
     unmarked = tuple(replace(point, marked=False) for point in points)
     plain = draw_curves(replace(figure, points=unmarked), WIDE_CURVES)
     assert drawn.count("<path") == plain.count("<path") + 1
+
+
+def test_a_tuning_in_a_notebook_says_not_private_above_and_below() -> None:
+    shown = plume.tune(QUERY, recipe_searches(500, seed=1), limits=[2])._repr_html_()
+    assert len(re.findall("NOT PRIVATE: computed from the data", shown)) == 2
+    assert shown.count('<tr class="best">') == 2
+    assert shown.count("<figure") == 4
+
+
+def test_an_expectation_in_a_notebook_has_the_tables_that_print_shows() -> None:
+    expected = plume.expect(QUERY, limits=[8])
+    titles = re.findall('<p class="title">(.*?)</p>', expected._repr_html_())
+    assert len(titles) == 5
+    assert all(title in str(expected) for title in titles)
