@@ -26,7 +26,7 @@ class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none besid
         return tuple(self), self.question
 
     def lines(self) -> list[str]:
-        """Tell each entry in a line; names stand in it as they are."""
+        """Say in a line each what happened; names stand in it as they are."""
         return [f"{when(entry)} UTC  {entry.dataset}: {tell(entry, self.question)}" for entry in self]
 
     def __str__(self) -> str:

@@ -34,9 +34,9 @@ def show_plan(plan: BudgetPlan) -> str:
     """Show how full a budget would be."""
     before = plan.spent.epsilon / plan.budget.epsilon
     after = plan.spent_after.epsilon / plan.budget.epsilon if plan.spent_after else None
-    said = f"epsilon {plan.budget.epsilon:.9g} in all, {plan.spent.epsilon:.9g} spent"
+    beside = f"epsilon {plan.budget.epsilon:.9g} in all, {plan.spent.epsilon:.9g} spent"
     head, *lines = str(plan).splitlines()
-    return show_sheet(Sheet(head, gauges=[Gauge(plan.dataset, before, after, said)], notes=lines))
+    return show_sheet(Sheet(head, gauges=[Gauge(plan.dataset, before, after, beside)], notes=lines))
 
 
 def _shown(head: str, make: Callable[[str], Sheet]) -> str:
@@ -61,11 +61,11 @@ def _gauge(dataset: Dataset) -> Gauge:
     budget, spent = dataset.budget, dataset.spent
     share = spent.epsilon / budget.epsilon
     left = max(budget.epsilon - spent.epsilon, 0)
-    said = (
+    beside = (
         f"epsilon {spent.epsilon:.9g} of {budget.epsilon:.9g} is spent, {left:.9g} is left when added up, "
         f"at delta {budget.delta:.3g}"
     )
-    return Gauge(dataset.name, share, share, said)
+    return Gauge(dataset.name, share, share, beside)
 
 
 def _sheet_of_dataset(head: str, dataset: Dataset) -> Sheet:
@@ -81,14 +81,14 @@ def _sheet_of_dataset(head: str, dataset: Dataset) -> Sheet:
 
 
 def _release(last: Entry, price: Price, history: History) -> dict[str, str]:
-    asked = history.question(str(last.release_id)) if last.kind == Kind.RELEASED else ""
+    question = history.question(str(last.release_id)) if last.kind == Kind.RELEASED else ""
     return {
         "release": str(last.release_id),
         "state": str(last.kind),
         "epsilon": f"{price.epsilon / EPSILONS:.9g}",
         "delta": f"{price.delta / DELTAS:.3g}",
         _WHEN: when(last),
-        "what was asked": asked,
+        "what was asked": question,
     }
 
 

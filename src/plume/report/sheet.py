@@ -40,7 +40,8 @@ class Gauge:
     """The share that is taken already."""
     after: float | None
     """The share that would be; None if there is no room for it."""
-    said: str
+    beside: str
+    """What stands beside it."""
 
     @property
     def pieces(self) -> Iterator[tuple[str, float, float]]:
