@@ -24,7 +24,9 @@ def draw_expectation(expectation: Expectation) -> str:
 def figures_of_expectation(expectation: Expectation) -> tuple[Figure, ...]:
     """Choose the curves of what to expect."""
     prospects = _drawn(expectation)
-    return (*_chances(prospects), *_noise(prospects))
+    # Public keys are always shown.
+    chances = () if expectation.query.public_keys is not None else _chances(prospects)
+    return (*chances, *_noise(prospects))
 
 
 def _drawn(expectation: Expectation) -> tuple[Prospect, ...]:

@@ -91,3 +91,10 @@ def test_an_expectation_in_a_notebook_has_the_tables_that_print_shows() -> None:
     titles = re.findall('<p class="title">(.*?)</p>', expected._repr_html_())
     assert len(titles) == 5
     assert all(title in str(expected) for title in titles)
+
+
+def test_public_keys_have_no_curve_of_chances(tmp_path: Path) -> None:
+    expected = plume.expect(replace(QUERY, public_keys=["apple pie"]), limits=[8])
+    expected.report(tmp_path / "public.html")
+    for shown in (expected._repr_html_(), (tmp_path / "public.html").read_text()):
+        assert [caption.split()[0] for caption in re.findall("<figcaption>(.*?)</figcaption>", shown)] == ["Noise"] * 2
