@@ -13,6 +13,7 @@ from plume.report.chart import NARROW_CURVES, Figure, draw_curves, draw_if_possi
 from plume.report.rendering import render
 
 ROWS = 500
+FIGURES = 12
 _ALL = 100
 
 
@@ -66,7 +67,7 @@ class Sheet:
 
 def show_sheet(sheet: Sheet) -> str:
     """Make the HTML; curves are left out where nothing can draw them, and the tables say the same."""
-    return render("sheet.html", sheet=sheet, pictures=list(_pictures(sheet.figures)), most=ROWS)
+    return render("sheet.html", sheet=sheet, pictures=list(_pictures(sheet.figures[:FIGURES])), most=ROWS)
 
 
 def _pictures(figures: Iterable[Figure]) -> Iterator[tuple[str, Markup]]:

@@ -11,7 +11,7 @@ import pytest
 import plume
 from plume.report.chart import NARROW_CURVES, WIDE_CURVES, Figure, Point, draw_curves
 from plume.report.rendering import heading, sentence
-from plume.report.sheet import ROWS, Gauge, Listing, Sheet, show_sheet
+from plume.report.sheet import FIGURES, ROWS, Gauge, Listing, Sheet, show_sheet
 from report.strangers import KEYS, releasing
 
 QUERY = plume.Query(
@@ -55,6 +55,12 @@ def test_a_long_table_is_cut_and_says_so() -> None:
     shown = show_sheet(Sheet("head", listings=[Listing("", [{"n": n} for n in range(ROWS + 7)])]))
     assert shown.count("<td") == ROWS
     assert f"the first {ROWS} of {ROWS + 7} rows" in shown
+
+
+def test_of_many_pictures_the_first_are_drawn() -> None:
+    shown = show_sheet(Sheet("head", figures=[FIGURE] * (FIGURES + 3)))
+    assert shown.count("<figure") == FIGURES
+    assert f"{FIGURES} of {FIGURES + 3} pictures; report(path) has them all" in shown
 
 
 @pytest.mark.parametrize(
