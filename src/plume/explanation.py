@@ -19,10 +19,10 @@ from plume.mechanisms.open_bound import open_bounds
 from plume.pipelines.pipeline import PlannedQuery
 from plume.plan.analysis import costs, shuffles, steps
 from plume.plan.explain import explain_steps, print_steps
-from plume.plan.nodes import Clip, Noise
-from plume.plan.picture import draw
+from plume.plan.nodes import USER, Clip, Noise
+from plume.plan.picture import Picture, draw
 from plume.plan.printing.registry import printer_of
-from plume.privacy.cost import Cost, EpsilonCost, Spent, adds_up, recompose, spend
+from plume.privacy.cost import Cost, EpsilonCost, Spent, adds_up, recompose, shares_spent, spend
 from plume.query import LIMIT, Query
 from plume.settings import values_of
 
@@ -152,7 +152,16 @@ class Explanation:
         """Show itself in a notebook, with a picture of the plan."""
         from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
 
-        return render("explanation.html", head=self._head, sections=self._sections(), picture=draw(self.plan))
+        sections = {title: lines for title, lines in self._sections().items() if title not in ("spends", "cautions")}
+        return render(
+            "explanation.html",
+            explanation=self,
+            head=self._head,
+            sections=sections,
+            spending=spending(self),
+            assumed=list(_assumption(self)),
+            picture=picture(self),
+        )
 
     @property
     def _head(self) -> str:
@@ -170,6 +179,12 @@ class Explanation:
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def picture(explanation: Explanation) -> Picture:
+    """Draw the plan with the caller's names of the user and the keys."""
+    calibrated, query = explanation.calibrated, explanation.query
+    return draw(explanation.plan, {USER: query.user, **dict(zip(calibrated.keys, query.keys, strict=True))})
 
 
 def decide(explanation: Explanation, chosen: Mapping[str, float]) -> Explanation:
@@ -312,6 +327,12 @@ def prices(explanation: Explanation) -> list[tuple[str, str]]:
     """Say what each part spends: epsilons as a whole where they add up, else by key, since their sum is not what is spent."""
     spending = costs(explanation.plan)
     return [(cost.what, _priced(cost, by_key=not adds_up(spending))) for cost in spending]
+
+
+def spending(explanation: Explanation) -> list[tuple[str, float, str]]:
+    """Say for each part what it is, its share of the whole, and its price."""
+    shares = shares_spent(costs(explanation.plan))
+    return [(part, shares[part], price) for part, price in prices(explanation)]
 
 
 def _priced(cost: Cost, *, by_key: bool) -> str:

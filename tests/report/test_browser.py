@@ -1,7 +1,7 @@
 """A report as people see it, in a real Chromium: nothing is fetched, nothing complains, and strangers' words stay words."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import plume
 from browsers import launch
+from plume.auditing.audit import Audit
+from plume.auditing.finding import Finding
 from plume.errors import printable
 from plume.release import Release
 from plume.synthetic import recipe_searches
@@ -16,6 +18,19 @@ from report.strangers import KEYS, releasing
 
 MANY = [f"key {number:03}" for number in range(60)]
 DESK, PHONE = (1280, 900), (390, 844)
+# A page that sets text and tables as notebooks do.
+NOTEBOOK = """<style>
+body { margin: 8px; font: 14px sans-serif; color: #000; }
+@media (prefers-color-scheme: dark) { body { background: #111; color: #fff; } }
+.cell table { table-layout: fixed; } .cell td, .cell th { text-align: right; white-space: normal; padding: 0.5em; }
+.cell ul, .cell ol { padding-left: 2em; }
+</style>"""
+INKS = {"light": "rgb(0, 0, 0)", "dark": "rgb(255, 255, 255)"}
+# How large each text of the pictures is, once they are fitted to the page; those that are not shown are left out.
+SIZES = """texts => texts.filter(text => text.getClientRects().length).map(text => {
+  const picture = text.ownerSVGElement;
+  return parseFloat(getComputedStyle(text).fontSize) * picture.getBoundingClientRect().width / picture.viewBox.baseVal.width;
+})"""
 # In how many lines the text of each cell is set.
 LINES = """cells => cells.map(cell => {
   const range = new Range();
@@ -232,4 +247,57 @@ def test_all_columns_of_figures_fit_a_desk(browser: Browser, curves: dict[str, P
     page = browser.new_page(viewport={"width": DESK[0], "height": DESK[1]})
     page.goto(curves[name].as_uri())
     assert page.locator(".wide-table").evaluate("box => box.scrollWidth <= box.clientWidth")
+    page.close()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE, (740, 900)], ids=["desk", "phone", "tablet"])
+@pytest.mark.parametrize("name", ["expect", "tune"])
+def test_letters_of_curves_are_large_enough(
+    browser: Browser, curves: dict[str, Path], name: str, size: tuple[int, int]
+) -> None:
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    page.goto(curves[name].as_uri())
+    sizes = page.locator(".curves text").evaluate_all(SIZES)
+    assert len(sizes) > 10
+    assert min(sizes) >= 10
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def cells(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What a notebook shows of everything that shows itself, in one page."""
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=[plume.users(), plume.count(2), plume.mean("seconds", 0, 60), plume.median("seconds", 0, 60)],
+        max_keys_per_user=4,
+        budget=plume.Budget(epsilon=1.1, delta=1e-6),
+    )
+    counts = replace(query, measures=(plume.users(), plume.count(2)))
+    budgets = {"searches": plume.Budget(3, 1e-5), "a dataset with a long name": plume.Budget(1, 1e-6)}
+    ledger = plume.Ledger.create(tmp_path_factory.mktemp("notebook") / "budget.ledger", datasets=budgets)
+    dataset, people = ledger.dataset("searches"), recipe_searches(2_000, seed=1)
+    release = plume.run(query, people, ledger=dataset, release_id="monday")
+    findings = (Finding("C", "values of one user in 2 known keys, as asked", passed=False, trials=10**6, claimed=1.1),)
+    shown = (
+        *(query, release, release.explanation, plume.expect(counts, limits=[16], epsilons=[2])),
+        *(plume.tune(counts, people, limits=[1, 16]), plume.need(counts, users=500, error=0.05)),
+        *(Audit("users per recipe", "plume", findings), ledger, dataset, dataset.plan(query), ledger.history()),
+    )
+    return f"<!doctype html>{NOTEBOOK}<body class='cell'>{''.join(one._repr_html_() for one in shown)}"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_notebook_fits_and_breaks_no_number(browser: Browser, cells: str, size: tuple[int, int], scheme: str) -> None:
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]}, color_scheme=scheme)
+    asked_for: list[str] = []
+    page.on("request", lambda request: asked_for.append(request.url))
+    page.set_content(cells)
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+    assert set(page.locator("td.number, .unbroken").evaluate_all(LINES)) == {0, 1}
+    assert min(page.locator(".pictures text").evaluate_all(SIZES)) >= 10
+    inks = "inks => [...new Set(inks.map(ink => getComputedStyle(ink).fill))]"
+    assert page.locator(".pictures text").evaluate_all(inks) == [INKS[scheme]]
+    assert [page.locator(".warning").first.is_visible(), asked_for] == [True, []]
     page.close()

@@ -1,17 +1,28 @@
 """A report as text: what it says, and that nothing a stranger wrote becomes more than text."""
 
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import plume
+from plume.auditing.audit import Audit
+from plume.auditing.finding import Finding
 from plume.errors import OutputError, UsageError, printable
+from plume.ledger.entry import Entry, Kind
+from plume.ledger.history import History
+from plume.ledger.room import BudgetPlan
+from plume.privacy.cost import Spent
 from plume.release import Receipt, Release
 from plume.report.page import ROWS, make_page
+from plume.tuning.need import Need, NeededNumber
+from plume.tuning.tuning import NotPrivateTuning, Tried
 from report.strangers import KEYS, answering, releasing
 
 NAMES = [key for key in KEYS if key and "\0" not in key]
@@ -54,13 +65,36 @@ def named(names: list[str]) -> str:
     )
     rows = pa.table({key: ["x"] for key in query.keys} | {name: [1] for name in names})
     release = Release(rows, plume.explain(query), private=True, receipt=Receipt(names[0], names[1], names[2]))
-    return make_page(release) + "".join(shown._repr_html_() for shown in (query, release, release.explanation))
+    shown = (query, release, release.explanation, *chosen_by(query), *kept(names))
+    return make_page(release) + "".join(one._repr_html_() for one in shown)
+
+
+def chosen_by(query: plume.Query) -> Iterator[Any]:
+    """What helps to choose numbers, as it would be for this query."""
+    yield plume.expect(query, users=[10])
+    numbers = tuple(NeededNumber(measure.name, 1, 0.5, 1, "none") for measure in query.measures)
+    yield Need(query, 500, 3, 0.5, 0.5, 1, "weighted Gaussian", numbers)
+    tried = [Tried(1.0, "auto", limit, 2.0, query.measures[0].name, query.keys[0], 1, 0.1, 0.2) for limit in (1, 2)]
+    yield NotPrivateTuning(query, 2, (replace(tried[0], recommended=True), tried[1]))
+    yield Audit(
+        query.user, "plume", tuple(Finding("A", key, passed=key == query.keys[0], trials=1) for key in query.keys)
+    )
+
+
+def kept(names: list[str]) -> Iterator[Any]:
+    """What a ledger would show, were these the names of its datasets."""
+    entries = [Entry(n, Kind.DATASET, name, None, "2026", {"epsilon": 1, "delta": 1}) for n, name in enumerate(names)]
+    yield History([*entries, Entry(9, Kind.RELEASED, names[0], names[1], names[2])], lambda _: names[-1])
+    for fits in (True, False):
+        after = Spent(1.0, 0.0) if fits else None
+        yield BudgetPlan(names[0], Spent(1.0, 0.0), fits, after, None, plume.Budget(2), Spent(0.5, 0.0))
 
 
 @pytest.mark.parametrize("start", range(0, len(NAMES), 20))
 def test_names_of_columns_and_datasets_add_no_element_and_no_attribute(start: int) -> None:
     names = NAMES[start : start + 20]
-    harmless = [f"harmless {number}" for number in range(len(names))]
+    # A long name may be broken behind its underscores, harmless or not.
+    harmless = [f"{re.sub('[^_]', 'h', name)}{number}" for number, name in enumerate(names)]
     assert Tags(named(names)).seen == Tags(named(harmless)).seen
 
 

@@ -59,14 +59,22 @@ class Audit:
     def __str__(self) -> str:
         head = f"{'verdict':7}  {'layer':5}  {'claimed':>8}  {'found':>8}  {'trials':>8}  test"
         lines = [_line(finding) for finding in self.findings]
-        failed = sum(not finding.passed for finding in self.findings)
-        verdict = (
-            f"{failed} of {len(self.findings)} tests failed" if failed else f"all {len(self.findings)} tests passed"
-        )
-        return "\n".join(map(printable, [self.query, f"pipeline {self.pipeline}", head, *lines, verdict]))
+        return "\n".join(map(printable, [self.query, f"pipeline {self.pipeline}", head, *lines, self.verdict]))
 
     def __repr__(self) -> str:
         return str(self)
+
+    @property
+    def verdict(self) -> str:
+        """How many tests failed, in words."""
+        failed, tests = sum(not finding.passed for finding in self.findings), len(self.findings)
+        return f"{failed} of {tests} tests failed" if failed else f"all {tests} tests passed"
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: the verdict of each test."""
+        from plume.auditing.notebook import show_audit  # noqa: PLC0415 - for notebooks only
+
+        return show_audit(self)
 
 
 def _line(finding: Finding) -> str:

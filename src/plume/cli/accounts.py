@@ -12,9 +12,7 @@ import click
 from plume.cli.explaining import explain_options
 from plume.cli.terminal import put
 from plume.errors import BudgetExceeded, printable
-from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.ledger import Dataset, Ledger
-from plume.ledger.price import DELTAS, EPSILONS
 from plume.privacy.budget import Budget
 
 _OTHERS_MAY_WRITE = 0o022
@@ -92,24 +90,8 @@ def show_history(file: Path, layout: str) -> None:
     if layout == "json":
         _put_json([asdict(entry) for entry in ledger.history()])
         return
-    for entry in ledger.history():
-        _say(f"{entry.at[:19].replace('T', ' ')} UTC  {entry.dataset}: {_told(ledger, entry)}")
-
-
-def _told(ledger: Ledger, entry: Entry) -> str:
-    match entry.kind:
-        case EntryKind.DATASET:
-            return f"may spend {_amount(entry)}"
-        case EntryKind.RESERVED:
-            return f"{entry.release_id} was charged {_amount(entry)}"
-        case EntryKind.DRAWING:
-            return f"{entry.release_id} began to draw noise"
-        case EntryKind.STAGED:
-            return f"{entry.release_id} was written"
-        case EntryKind.RELEASED:
-            return f"{entry.release_id} was released: {ledger.question(str(entry.release_id))}"
-        case _:
-            return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
+    for line in ledger.history().lines():
+        _say(line)
 
 
 def verify_ledger(file: Path, head: str | None, layout: str) -> None:
@@ -131,10 +113,6 @@ def abandon_release(file: Path, release_id: str) -> None:
     """Say that a release was given up."""
     Ledger(file).abandon(release_id)
     _say(f"release {release_id} is abandoned; what it cost stays spent")
-
-
-def _amount(entry: Entry) -> str:
-    return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"
 
 
 def _put_json(facts: Any) -> None:

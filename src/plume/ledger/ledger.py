@@ -14,7 +14,8 @@ from plume.ledger import verification
 from plume.ledger.charge import account
 from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
-from plume.ledger.entry import BEGINNING, Entry, EntryKind, refuse_broken_chain
+from plume.ledger.entry import BEGINNING, EntryKind, refuse_broken_chain
+from plume.ledger.history import History
 from plume.ledger.price import DELTAS, EPSILONS, limit_of
 from plume.ledger.request import describe, recorded
 from plume.ledger.room import Account, BudgetPlan, charge_or_name_largest, plan_charge
@@ -79,9 +80,9 @@ class Ledger:
         """Name all datasets."""
         return tuple(entry.dataset for entry in self.history() if entry.kind == EntryKind.DATASET)
 
-    def history(self) -> tuple[Entry, ...]:
-        """Give everything that happened, in order."""
-        return read_entries(self.path)
+    def history(self) -> History:
+        """Give everything that happened, in order; it prints and shows itself in words."""
+        return History(read_entries(self.path), self.question)
 
     def question(self, release_id: str) -> str:
         """Say in words what a release answered, as its file records it; the ledger itself keeps a hash of it."""
@@ -127,6 +128,12 @@ class Ledger:
         if not entries:
             raise LedgerError(f"the ledger has no release {release_id!r}.")
         return claim_of(self.path, self.shelf, entries[0])
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: how full each budget is."""
+        from plume.ledger.notebook import show_ledger  # noqa: PLC0415 - for notebooks only
+
+        return show_ledger(self)
 
     @property
     def shelf(self) -> Shelf:
@@ -176,6 +183,12 @@ class Dataset:
 
     def _account(self) -> Account:
         return Account(*account(self.ledger.history(), self.name))
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook: how full its budget is, and the releases it paid for."""
+        from plume.ledger.notebook import show_dataset  # noqa: PLC0415 - for notebooks only
+
+        return show_dataset(self)
 
     def claimed(
         self, release_id: str, request: str, *, earlier: Earlier | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from plume.errors import BudgetError, BudgetExceeded, RangeError
 from plume.explanation import Explanation
-from plume.ledger.composition import total
+from plume.ledger.composition import least_total, total
 from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
 from plume.ledger.publishing import price_for
 from plume.planning import make_plan
@@ -50,6 +50,10 @@ class BudgetPlan:
     """What all releases would have spent together; None if it does not fit."""
     largest_epsilon: float | None
     """The largest epsilon with which the query fits; None if not even a thousandth of the budget's epsilon does."""
+    budget: Budget
+    """The most all releases of the dataset may spend together."""
+    spent: Spent
+    """What they have spent so far."""
 
     def record(self) -> dict[str, Any]:
         """Give the same as plain values."""
@@ -62,11 +66,17 @@ class BudgetPlan:
             lines.append(f"All releases together would have spent {_amount(self.spent_after)}.")
         return "\n".join([*lines, _largest(self.largest_epsilon), "Nothing was read or charged."])
 
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, with a bar of the budget."""
+        from plume.ledger.notebook import show_plan  # noqa: PLC0415 - for notebooks only
+
+        return show_plan(self)
+
 
 def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> BudgetPlan:
     """Say whether a query fits, what would be spent then, and the largest epsilon with which it fits."""
     price = price_for(Explanation(make_plan(query, pipeline)))
-    after = total([*account.charges, price], account.limit)
+    after, before = total([*account.charges, price], account.limit), least_total(account.charges, account.limit)
     fits = after.within(account.limit)
     return BudgetPlan(
         dataset=dataset,
@@ -74,6 +84,8 @@ def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> 
         fits=fits,
         spent_after=Spent(after.epsilon / EPSILONS, after.delta / DELTAS) if fits else None,
         largest_epsilon=largest_epsilon_of(query, account, pipeline),
+        budget=Budget(account.limit.epsilon / EPSILONS, account.limit.delta / DELTAS),
+        spent=Spent(before.epsilon / EPSILONS, before.delta / DELTAS),
     )
 
 

@@ -1,5 +1,8 @@
 """A plan as text: one line per step, in the order they run."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from plume.plan.analysis import read_twice, shuffled_by, steps
 from plume.plan.nodes import (
     Clip,
@@ -18,6 +21,9 @@ from plume.plan.nodes import (
 )
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import Printer
+
+AS_PLANNED: Mapping[str, str] = MappingProxyType({})
+"""Columns are called what the plan calls them."""
 
 
 def explain_steps(plan: Plan) -> str:
@@ -51,15 +57,15 @@ def _remarks(step: Node, shared: frozenset[str]) -> str:
     return "; ".join(remark for remark in remarks if remark)
 
 
-def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
-    """Say in a few words what a step does with its rows."""
+def doing(step: Node, called: Mapping[str, str] = AS_PLANNED) -> str:  # noqa: C901 - one case per kind of node
+    """Say in a few words what a step does with its rows; `called` are the caller's names of the plan's columns."""
     match step:
         case Combine():
-            return f"by {', '.join(step.by)}"
+            return f"by {', '.join(called.get(name, name) for name in step.by)}"
         case CountKeys():
-            return f"keys per {step.user}"
+            return f"keys per {called.get(step.user, step.user)}"
         case KeepFew():
-            return f"at most {step.limit} keys per {step.user}"
+            return f"at most {step.limit} keys per {called.get(step.user, step.user)}"
         case Clip():
             return f"clipped to the norm of {step.limit} keys"
         case KeepSelected():

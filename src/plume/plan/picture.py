@@ -1,9 +1,10 @@
 """A plan as something to draw: one row per step, and lanes in which rows flow down from step to step."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume.plan.analysis import read_twice, shuffled_by, steps
-from plume.plan.explain import doing
+from plume.plan.explain import AS_PLANNED, doing
 from plume.plan.nodes import Append, Map, Node, Noise, Plan, Scan, sources
 
 
@@ -42,8 +43,11 @@ class Picture:
         return 1 + max(stop.lane for stop in self.stops)
 
 
-def draw(plan: Plan) -> Picture:
-    """Draw a plan. Steps that only rename columns or put rows together are left out; what they read flows on."""
+def draw(plan: Plan, called: Mapping[str, str] = AS_PLANNED) -> Picture:
+    """Draw a plan, with columns as the caller calls them where that is told.
+
+    Steps that only rename columns or put rows together are left out; what they read flows on.
+    """
     shown = tuple(step for step in steps(plan) if _is_shown(step))
     places = {step.name: place for place, step in enumerate(shown)}
     flows = tuple(
@@ -53,7 +57,7 @@ def draw(plan: Plan) -> Picture:
     )
     kept = read_twice(plan)
     stops = tuple(
-        Stop(step.name, doing(step), lane, shuffled_by(step), step.name in kept, _is_public(step))
+        Stop(step.name, doing(step, called), lane, _shuffled_by(step, called), step.name in kept, _is_public(step))
         for step, lane in zip(shown, _lanes(len(shown), flows), strict=True)
     )
     return Picture(stops, flows)
@@ -68,6 +72,11 @@ def _shown_sources(step: Node) -> tuple[Node, ...]:
     return tuple(
         found for source in sources(step) for found in ((source,) if _is_shown(source) else _shown_sources(source))
     )
+
+
+def _shuffled_by(step: Node, called: Mapping[str, str]) -> tuple[str, ...] | None:
+    found = shuffled_by(step)
+    return None if found is None else tuple(called.get(name, name) for name in found)
 
 
 def _is_public(step: Node) -> bool:

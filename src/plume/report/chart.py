@@ -1,6 +1,8 @@
 """Bars with error bars, and curves, drawn by Vega-Lite when the page is written: a page that only shows pictures needs no script."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -16,12 +18,16 @@ _RIGHT = 76
 _ELEMENTS = frozenset({"svg", "g", "path", "line", "text"})
 _ATTRIBUTES = frozenset(
     {"aria-hidden", "aria-label", "class", "d", "display", "fill", "font-size", "height", "opacity", "role", "stroke"}
-    | {"stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
+    | {"stroke-dasharray", "stroke-width", "text-anchor", "transform", "viewBox", "width", "x", "x2", "y", "y2"}
 )
 
 # Curves through more points than this need no dots.
 _FEW_POINTS = 20
+# And at more places than this an axis is marked at round numbers.
+_FEW_PLACES = 12
 _COLOURS = ("#8560d0", "#d9822b", "#2e9e83", "#d14c7d", "#4a90d9", "#9a9a2c", "#8a6d5a", "#7a7a8c")
+# More curves than colours are told apart by their dashes.
+_DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,17 @@ class Point:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """Curves, and what they show."""
+
+    caption: str
+    across: str
+    """What the axis from left to right is called."""
+    up: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
 class Layout:
     """How a chart makes use of the room there is."""
 
@@ -66,10 +83,36 @@ WIDE = Layout("wide", 670, 210, 27, {"align": "right", "dx": -10, "limit": 170},
 NARROW = Layout("narrow", 262, 6, 42, {"align": "left", "dy": -10, "limit": 270}, shift=8)
 
 
+@dataclass(frozen=True)
+class CurveLayout:
+    """How curves make use of the room there is."""
+
+    name: str
+    width: int
+    """Of the curves alone."""
+    height: int
+    columns: int
+    """In how many columns the legend stands."""
+    limit: int
+    """The room for a line of the legend."""
+    ticks: int
+
+
+WIDE_CURVES = CurveLayout("wide", 690, 270, columns=2, limit=290, ticks=6)
+NARROW_CURVES = CurveLayout("narrow", 250, 190, columns=1, limit=270, ticks=5)
+
+
 def refuse_without_charts() -> None:
     """Raise UsageError if nothing can be drawn here; to be asked before a budget is spent."""
     if find_spec("vl_convert") is None:
         raise UsageError("a report needs vl-convert to draw its charts; run pip install vl-convert-python.")
+
+
+def draw_if_possible(draw: Callable[[], str]) -> str | None:
+    """Draw what a notebook shows beside its table: nothing if that cannot be done here, since no cell may fail for want of a picture."""
+    with suppress(Exception):  # whatever is wrong with an extra
+        return draw()
+    return None
 
 
 def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
@@ -77,9 +120,9 @@ def draw_bars(bars: Sequence[Bar], layout: Layout) -> str:
     return _draw(_specification(bars, layout))
 
 
-def draw_curves(points: Sequence[Point], *, across: str, up: str) -> str:
-    """Draw a curve through the points of each series as SVG; both are titles of axes."""
-    return _draw(_specification_of_curves(points, across, up))
+def draw_curves(figure: Figure, layout: CurveLayout) -> str:
+    """Draw a curve through the points of each series as SVG."""
+    return _draw(_specification_of_curves(figure, layout))
 
 
 def _draw(specification: dict[str, Any]) -> str:
@@ -133,34 +176,55 @@ def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
     }
 
 
-def _specification_of_curves(points: Sequence[Point], across: str, up: str) -> dict[str, Any]:
+def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, Any]:
     """Colours are such that they can be told apart by day and by night."""
+    points, axis = figure.points, {"type": "quantitative"}
     series = list(dict.fromkeys(point.series for point in points))
-    scale = {"domain": series, "range": [_COLOURS[number % len(_COLOURS)] for number in range(len(series))]}
-    legend = {"title": None, "orient": "bottom", "columns": 2, "columnPadding": 40, "labelFontSize": 12}
+    told = {"field": "series", "type": "nominal", "sort": series, "legend": {"title": None}}
+    colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(series))]
+    dashes = [_DASHES[place // len(_COLOURS) % len(_DASHES)] for place in range(len(series))]
+    ticks = {"values": _ticks([point.x for point in points])}
     encoding = {
-        "x": {"field": "x", "type": "quantitative", "scale": {"type": "log", "nice": False}, "title": across},
-        "y": {"field": "y", "type": "quantitative", "title": up, "axis": {"format": ",~r", "tickCount": 6}},
-        "color": {"field": "series", "type": "nominal", "scale": scale, "sort": series, "legend": legend},
+        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
+        "y": axis | {"field": "y", "title": figure.up, "axis": {"format": ",~r", "tickCount": layout.ticks}},
+        "color": told | {"scale": {"domain": series, "range": colours}},
     }
+    dashed = {"strokeDash": told | {"scale": {"domain": series, "range": dashes}}}
     small, large = {"type": "point", "filled": True, "size": 25}, {"type": "point", "size": 220, "strokeWidth": 3}
     return {
         "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "width": 620,
-        "height": 260,
+        "width": layout.width,
+        "height": layout.height,
         "config": {
             "view": {"stroke": None},
             "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},
-            "axisX": {"labelOverlap": "greedy", "format": ",~r"},
+            "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "format": ",~r"},
+            "legend": {"orient": "bottom", "columns": layout.columns, "columnPadding": 30, "labelLimit": layout.limit}
+            | {
+                "symbolType": "stroke",
+                "symbolStrokeWidth": 3,
+                "symbolSize": 300,
+                "symbolOpacity": 1,
+                "labelFontSize": 12,
+            },
         },
         "data": {"values": [asdict(point) for point in points]},
         "encoding": encoding,
         "layer": [
-            {"mark": {"type": "line", "strokeWidth": 2}},
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": dashed},
             *([{"mark": small}] if len(points) <= _FEW_POINTS * len(series) else []),
             {"transform": [{"filter": "datum.marked"}], "mark": large},
         ],
     }
+
+
+def _ticks(places: Sequence[float]) -> list[float]:
+    """Mark where points are if they are few, and else 1, 2 and 5 of each power of ten."""
+    marked = sorted(set(places))
+    if len(marked) <= _FEW_PLACES:
+        return marked
+    powers = range(math.floor(math.log10(marked[0])), math.ceil(math.log10(marked[-1])) + 1)
+    return [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
 
 
 def _row(bar: Bar) -> dict[str, Any]:

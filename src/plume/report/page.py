@@ -6,8 +6,9 @@ Everything on it is made from the release and the query. Choosing the largest re
 import base64
 import hashlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -15,24 +16,26 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from plume.empty_release import describe_empty
-from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, prices
+from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, picture, spending
 from plume.far_dates import python_rows, python_values
 from plume.output.reliability import TOO_NOISY
-from plume.plan.analysis import costs
-from plume.plan.picture import draw
-from plume.privacy.cost import shares_spent
 from plume.query import Query
-from plume.report.chart import NARROW, WIDE, Bar, draw_bars
+from plume.report.chart import NARROW, WIDE, Bar, draw_bars, draw_if_possible
 from plume.report.rendering import cell, read, render, word
 from plume.report.settings import query_call
 from plume.version import __version__
 
 LEVEL = 0.95
 BARS = 20
+_BARS_IN_NOTEBOOKS = 10
 CHARTS = 6
 ROWS = 5_000
 # Beyond it the factor says nothing to anybody.
 _TELLING_EPSILON = 20
+
+Drawings = list[tuple[str, str]]
+"""The same chart in several layouts, each under its name."""
+Draw = Callable[[Sequence[Bar]], Drawings]
 
 
 class Released(Protocol):
@@ -118,7 +121,7 @@ def make_page(release: Released) -> str:
         numeric=_numbers(release.rows),
         widths=widths,
         level=LEVEL,
-        charts=list(_charts(release, keys, measured)),
+        charts=list(_charts(release, keys, measured, BARS, _draw_for_page)),
         names=release.rows_to_read.column_names,
         first=first,
         rows=_cells(release, _largest(release.rows, first, ROWS)),
@@ -127,18 +130,18 @@ def make_page(release: Released) -> str:
         factor=_factor(release.explanation.spent.epsilon),
         choices=choices(release.explanation),
         limit=limit(release.explanation),
-        spending=_spending(release.explanation),
+        spending=spending(release.explanation),
         noises=[(str(noise), noise.kind, deviation(release.explanation, noise)) for noise in release.noise],
-        picture=draw(release.explanation.plan),
+        picture=picture(release.explanation),
         call=query_call(query),
         empty=_empty(release),
     )
 
 
 def make_summary(release: Released, *, limit: int) -> str:
-    """Make what a notebook shows: the first rows, the noise and the guarantee."""
+    """Make what a notebook shows: the first rows, a chart of the largest keys, the noise and the guarantee."""
     rows = _cells(release, pa.array(range(min(limit, len(release.rows))), pa.int64()))
-    keys, _ = _columns(release.explanation.query, release.rows.column_names)
+    keys, measured = _columns(release.explanation.query, release.rows.column_names)
     names = release.rows_to_read.column_names
     return render(
         "release.html",
@@ -147,6 +150,9 @@ def make_summary(release: Released, *, limit: int) -> str:
         names=names,
         keys=keys,
         numeric=_numbers(release.rows),
+        widths=release.widths(LEVEL),
+        level=LEVEL,
+        charts=list(islice(_charts(release, keys, measured, _BARS_IN_NOTEBOOKS, _draw_for_notebook), 1)),
         empty=_empty(release),
     )
 
@@ -210,18 +216,28 @@ def _cells(release: Released, places: pa.Array) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _charts(release: Released, keys: list[str], measured: list[str]) -> Iterator[ChartedColumn]:
+def _draw_for_page(bars: Sequence[Bar]) -> Drawings:
+    return [(layout.name, draw_bars(bars, layout)) for layout in (WIDE, NARROW)]
+
+
+def _draw_for_notebook(bars: Sequence[Bar]) -> Drawings:
+    """Draw fewer bars, once, or none where nothing can draw them: the rows stand beside them."""
+    drawn = draw_if_possible(lambda: draw_bars(bars, NARROW))
+    return [] if drawn is None else [("small", drawn)]
+
+
+def _charts(release: Released, keys: list[str], measured: list[str], most: int, draw: Draw) -> Iterator[ChartedColumn]:
     """Draw the first columns that are numbers, each for the largest keys in which it is more than noise."""
     numbers, sides = [name for name in _numbers(release.rows) if name in measured], release.sides(LEVEL)
     for name in numbers[:CHARTS]:
         low, high = sides.get(name, (release.rows.column(name),) * 2)
         by = _by(release.explanation.query, name, measured)
-        bars = _bars(release, keys, (name, by), pa.table({"low": low, "high": high}))
+        bars = _bars(release, keys, (name, by), pa.table({"low": low, "high": high}))[:most]
         if bars:
             # The drawing holds nothing but what chart.py lets through.
-            drawings = ((layout.name, Markup(draw_bars(bars, layout))) for layout in (WIDE, NARROW))  # noqa: S704
+            drawings = tuple((layout, Markup(drawn)) for layout, drawn in draw(bars))  # noqa: S704
             noisy = pc.sum(release.unreliable[name]).as_py() if name in release.unreliable else 0
-            yield ChartedColumn(name, len(bars), name in sides, by, noisy, tuple(drawings))
+            yield ChartedColumn(name, len(bars), name in sides, by, noisy, drawings)
 
 
 def _bars(release: Released, keys: list[str], name_and_by: tuple[str, str], sides: pa.Table) -> list[Bar]:
@@ -248,9 +264,3 @@ def _factor(epsilon: float) -> str | None:
     factor = math.exp(epsilon)
     unit = 10.0 ** (math.floor(math.log10(factor)) - 2)
     return f"{math.ceil(factor / unit) * unit:,.3g}"
-
-
-def _spending(explanation: Explanation) -> list[tuple[str, float, str]]:
-    """Say for each part what it is, its share of the whole, and its price."""
-    shares = shares_spent(costs(explanation.plan))
-    return [(part, shares[part], price) for part, price in prices(explanation)]

@@ -1,13 +1,18 @@
 """Templates become HTML; the only place that does so, so that nothing can leave unescaped. Keys are strangers' words."""
 
+import re
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from plume.errors import printable
 
+# Browsers break a line behind its hyphen.
+_SMALL_NUMBER = re.compile(r"\d(?:\.\d+)?e-\d+")
+_PIECES = re.compile(r".{3,}?_(?=.)|.+", re.DOTALL)
 _TEMPLATES = files("plume.report") / "templates"
 
 
@@ -41,6 +46,17 @@ def word(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else printable(str(value))
 
 
+def sentence(value: Any) -> Markup:
+    """Write a sentence; small numbers in it are not broken over two lines."""
+    text = str(escape(word(value)))
+    return Markup(_SMALL_NUMBER.sub(r'<span class="unbroken">\g<0></span>', text))  # noqa: S704 - escaped before
+
+
+def heading(name: Any) -> Markup:
+    """Write the name of a column, which may go on in the next line behind an underscore."""
+    return Markup("<wbr>").join(_PIECES.findall(word(name)))
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -50,5 +66,5 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": cell, "word": word}
+    environment.filters |= {"cell": cell, "word": word, "sentence": sentence, "heading": heading}
     return environment

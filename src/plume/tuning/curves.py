@@ -5,9 +5,9 @@ from itertools import groupby
 
 import numpy as np
 
-from plume.report.chart import Point
+from plume.report.chart import Figure, Point
 from plume.tuning.expectation import Expectation, Prospect, expect
-from plume.tuning.page import Figure, Page, make_page
+from plume.tuning.page import Page, make_page
 from plume.tuning.tuning import WARNING, NotPrivateTuning, Tried
 
 _CURVE_POINTS = 60
@@ -17,9 +17,16 @@ _LIMIT = "max_keys_per_user"
 def draw_expectation(expectation: Expectation) -> str:
     """Make the page of what to expect."""
     lead = "Expected from the query alone: no data was read, nothing is spent. What limits cut comes on top of noise."
-    prospects = _drawn(expectation)
-    figures = (*_chances(prospects), *_noise(prospects))
+    figures = figures_of_expectation(expectation)
     return make_page(Page("what to expect", lead, "", expectation.query, figures, expectation.to_arrow()))
+
+
+def figures_of_expectation(expectation: Expectation) -> tuple[Figure, ...]:
+    """Choose the curves of what to expect."""
+    prospects = _drawn(expectation)
+    # Public keys are always shown.
+    chances = () if expectation.query.public_keys is not None else _chances(prospects)
+    return (*chances, *_noise(prospects))
 
 
 def _drawn(expectation: Expectation) -> tuple[Prospect, ...]:
@@ -62,12 +69,17 @@ def _noise(prospects: Sequence[Prospect]) -> Iterator[Figure]:
 def draw_tuning(tuning: NotPrivateTuning) -> str:
     """Make the page of what was tried; NOT PRIVATE, and it says so."""
     lead = "Estimated from exact data, for people who may look at it. Rings mark what is recommended."
+    figures = figures_of_tuning(tuning)
+    return make_page(Page("NOT PRIVATE: tuning", lead, WARNING, tuning.query, figures, tuning.to_arrow()))
+
+
+def figures_of_tuning(tuning: NotPrivateTuning) -> tuple[Figure, ...]:
+    """Choose the curves of what was tried."""
     best = [
         min(rows, key=lambda row: row.absolute_error)
         for _, rows in groupby(tuning.tried, key=lambda row: (row.epsilon, row.selection, _place(row)))
     ]
-    figures = (*_errors(best), *_losses(best), *_keys(best))
-    return make_page(Page("NOT PRIVATE: tuning", lead, WARNING, tuning.query, figures, tuning.to_arrow()))
+    return (*_errors(best), *_losses(best), *_keys(best))
 
 
 def _place(row: Tried) -> tuple[int, str]:

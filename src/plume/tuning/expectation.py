@@ -27,6 +27,7 @@ from plume.selection.chances import chance_of_users, users_for_chance
 LEVEL = 0.95
 """How often noise stays within the half widths, and how likely a key is shown that is said to be."""
 USUAL_USERS = (10, 20, 50, 100, 200, 500, 1_000, 10_000)
+HEAD = "expected from the query alone: no data was read, nothing is spent"
 _MOST_USERS = 10**12
 _EVEN = 0.5
 _ALL_ROWS = 10**6
@@ -117,22 +118,32 @@ class Expectation:
         write_text(Path(path), draw_expectation(self), overwrite=overwrite)
 
     def __str__(self) -> str:
-        each = "as many keys as count" if self.keys_of_user is None else f"{self.keys_of_user} keys"
-        counted = [noise.column for noise in self.prospects[0].noise if noise.counts]
-        sections: list[tuple[str, Lines]] = [
-            ("noise on the numbers of each key:", _noise_lines),
-            (f"how many users, each in {each}, a key needs to be shown:", _needed_lines),
-            ("the chance to be shown, by the number of these users:", _chance_lines),
-            *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
-        ]
-        texts = ["expected from the query alone: no data was read, nothing is spent"]
-        for title, lines in sections:
-            drawn = [_place(prospect) | line for prospect in self.prospects for line in lines(prospect)]
-            texts += ["", printable(title), show(pa.Table.from_pylist(drawn), _ALL_ROWS)]
-        return "\n".join(texts)
+        drawn = ((printable(title), show(pa.Table.from_pylist(lines), _ALL_ROWS)) for title, lines in tables(self))
+        return "\n".join([HEAD, *("\n".join(["", *texts]) for texts in drawn)])
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, with curves where they can be drawn."""
+        from plume.tuning.notebook import show_expectation  # noqa: PLC0415 - for notebooks only
+
+        return show_expectation(self)
+
+
+def tables(expectation: Expectation) -> Iterator[tuple[str, list[Line]]]:
+    """Give everything as tables for people, each with what it is about."""
+    keys, prospects = expectation.keys_of_user, expectation.prospects
+    each = "as many keys as count" if keys is None else f"{keys} keys"
+    counted = [noise.column for noise in prospects[0].noise if noise.counts]
+    sections: list[tuple[str, Lines]] = [
+        ("noise on the numbers of each key:", _noise_lines),
+        (f"how many users, each in {each}, a key needs to be shown:", _needed_lines),
+        ("the chance to be shown, by the number of these users:", _chance_lines),
+        *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
+    ]
+    for title, lines in sections:
+        yield title, [_place(prospect) | line for prospect in prospects for line in lines(prospect)]
 
 
 @call_checked()

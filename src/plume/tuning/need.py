@@ -140,10 +140,11 @@ class Need:
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook."""
-        from plume.report.rendering import render  # noqa: PLC0415 - for notebooks only
+        from plume.report.sheet import Listing, Sheet, show_sheet  # noqa: PLC0415 - for notebooks only
 
-        tables = [list(self._lines()), list(self._limit_lines())]
-        return render("need.html", head=_HEAD, facts=self._facts(), tables=tables, cautions=map(str, self.cautions))
+        tables = ((list(self._lines()), {"number", "noise"}), (list(self._limit_lines()), {" "}))
+        listings = [Listing("", rows, frozenset(words)) for rows, words in tables if rows]
+        return show_sheet(Sheet(_HEAD, facts=self._facts(), listings=listings, notes=[*map(str, self.cautions)]))
 
     def _facts(self) -> dict[str, str]:
         shows = (

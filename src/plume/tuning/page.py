@@ -6,21 +6,11 @@ import pyarrow as pa
 from markupsafe import Markup
 
 from plume.query import Query
-from plume.report.chart import Point, draw_curves
+from plume.report.chart import NARROW_CURVES, WIDE_CURVES, Figure, draw_curves
 from plume.report.page import policy
 from plume.report.rendering import read, render
 from plume.report.settings import query_call
 from plume.version import __version__
-
-
-@dataclass(frozen=True)
-class Figure:
-    """Curves, and what they show."""
-
-    caption: str
-    across: str
-    up: str
-    points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
@@ -48,9 +38,16 @@ def make_page(page: Page) -> str:
         title=f"{', '.join(measures)} per {', '.join(keys)}",
         warning=page.warning,
         lead=page.lead,
-        # A drawing holds nothing but what chart.py lets through.
-        figures=[(f.caption, Markup(draw_curves(f.points, across=f.across, up=f.up))) for f in page.figures],  # noqa: S704
+        figures=[(figure.caption, _drawings(figure)) for figure in page.figures],
         names=page.rows.column_names,
         rows=list(zip(*(column.to_pylist() for column in page.rows.columns), strict=True)),
         call=query_call(page.query),
     )
+
+
+def _drawings(figure: Figure) -> list[tuple[str, Markup]]:
+    """Draw curves for a desk and for a phone; a drawing holds nothing but what chart.py lets through."""
+    return [
+        (layout.name, Markup(draw_curves(figure, layout)))  # noqa: S704
+        for layout in (WIDE_CURVES, NARROW_CURVES)
+    ]

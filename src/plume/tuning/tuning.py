@@ -40,6 +40,7 @@ WARNING = (
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
+REMARK = "* recommended. Of other limits only the best bounds are shown; to_arrow() has all."
 _WORDS = "NOT PRIVATE"
 _ALL_ROWS = 10**6
 
@@ -111,12 +112,17 @@ class NotPrivateTuning:
         return target
 
     def __str__(self) -> str:
-        drawn = pa.Table.from_pylist([_line(tried) for tried in _telling(self.tried)])
-        remark = "* recommended. Of other limits only the best bounds are shown; to_arrow() has all."
-        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS), "", remark, WARNING])
+        drawn = pa.Table.from_pylist([line(tried) for tried in telling(self.tried)])
+        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS), "", REMARK, WARNING])
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook, and that it is NOT PRIVATE."""
+        from plume.tuning.notebook import show_tuning  # noqa: PLC0415 - for notebooks only
+
+        return show_tuning(self)
 
 
 @call_checked()
@@ -270,7 +276,7 @@ def _recommend(rows: list[Tried]) -> list[Tried]:
     return [replace(row, recommended=id(row) in marks) for row in rows]
 
 
-def _telling(rows: Sequence[Tried]) -> Iterator[Tried]:
+def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
     """Of recommended limits show all bounds, of others the best."""
     recommended = {_setting(row) for row in rows if row.recommended}
     for (setting, _), group in groupby(rows, key=lambda row: (_setting(row), row.measure)):
@@ -282,7 +288,7 @@ def _setting(row: Tried) -> tuple[float, str, int]:
     return row.epsilon, row.selection, row.max_keys_per_user
 
 
-def _line(tried: Tried) -> dict[str, Any]:
+def line(tried: Tried) -> dict[str, Any]:
     """What a table shows of a row."""
     return {
         "": "*" if tried.recommended else "",

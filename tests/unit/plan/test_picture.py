@@ -3,6 +3,7 @@
 import pytest
 
 import plume
+from plume.explanation import picture as explained
 from plume.plan.nodes import Noise
 from plume.plan.picture import Picture, draw
 
@@ -72,3 +73,29 @@ def test_public_keys_are_public() -> None:
         "selected_keys",
         "release",
     ]
+
+
+def test_columns_have_the_names_that_callers_gave_them() -> None:
+    query = plume.Query(
+        user="member",
+        keys=["city", "day"],
+        measures=[plume.users()],
+        max_keys_per_user=6,
+        budget=plume.Budget(1, 1e-6),
+    )
+    stops = {stop.name: stop for stop in explained(plume.explain(query)).stops}
+    assert stops["by_user_combined"].shuffled_by == ("member",)
+    assert stops["by_user_combined"].doing == "by member, city, day"
+    assert stops["keyed"].shuffled_by == ("city", "day")
+    assert stops["bounded"].doing == "at most 6 keys per member"
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_nothing_shown_of_a_plan_is_called_by_its_place(pipeline: str) -> None:
+    query = plume.Query(
+        user="member", keys="city", measures=[plume.users()], max_keys_per_user=6, budget=plume.Budget(1, 1e-6)
+    )
+    shown = plume.explain(query, pipeline=pipeline)._repr_html_()
+    assert "key_1" not in shown
+    assert "user_id" not in shown
+    assert "shuffle by city" in shown

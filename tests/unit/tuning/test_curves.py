@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import plume
-from plume.report.chart import Point, draw_curves
+from plume.report.chart import WIDE_CURVES, Figure, Point, draw_curves
 from plume.synthetic import recipe_searches
 
 QUERY = plume.Query(
@@ -70,8 +70,31 @@ def test_names_of_strangers_stay_text_and_nothing_may_run(make, tmp_path: Path) 
 
 
 def test_curves_are_shapes_and_text_and_marks_stand_out() -> None:
-    points = [Point(STRANGE, x, y, marked=x == 2) for x, y in ((1, 5.0), (2, 3.0), (4, 6.0))]
-    drawn = draw_curves(points, across="limit", up=STRANGE)
+    points = tuple(Point(STRANGE, x, y, marked=x == 2) for x, y in ((1, 5.0), (2, 3.0), (4, 6.0)))
+    figure = Figure("error", "limit", STRANGE, points)
+    drawn = draw_curves(figure, WIDE_CURVES)
     assert set(re.findall(r"<(\w+)", drawn)) <= {"svg", "g", "path", "line", "text", "title"}
-    plain = draw_curves([replace(point, marked=False) for point in points], across="limit", up="error")
+    unmarked = tuple(replace(point, marked=False) for point in points)
+    plain = draw_curves(replace(figure, points=unmarked), WIDE_CURVES)
     assert drawn.count("<path") == plain.count("<path") + 1
+
+
+def test_a_tuning_in_a_notebook_says_not_private_above_and_below() -> None:
+    shown = plume.tune(QUERY, recipe_searches(500, seed=1), limits=[2])._repr_html_()
+    assert len(re.findall("NOT PRIVATE: computed from the data", shown)) == 2
+    assert shown.count('<tr class="best">') == 2
+    assert shown.count("<figure") == 4
+
+
+def test_an_expectation_in_a_notebook_has_the_tables_that_print_shows() -> None:
+    expected = plume.expect(QUERY, limits=[8])
+    titles = re.findall('<p class="title">(.*?)</p>', expected._repr_html_())
+    assert len(titles) == 5
+    assert all(title in str(expected) for title in titles)
+
+
+def test_public_keys_have_no_curve_of_chances(tmp_path: Path) -> None:
+    expected = plume.expect(replace(QUERY, public_keys=["apple pie"]), limits=[8])
+    expected.report(tmp_path / "public.html")
+    for shown in (expected._repr_html_(), (tmp_path / "public.html").read_text()):
+        assert [caption.split()[0] for caption in re.findall("<figcaption>(.*?)</figcaption>", shown)] == ["Noise"] * 2

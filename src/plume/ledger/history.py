@@ -1,0 +1,69 @@
+"""What happened in a ledger, in words: who reads it need not know how entries are kept."""
+
+from collections.abc import Callable, Iterable
+from typing import Self
+
+from plume.errors import printable
+from plume.ledger.entry import Entry, EntryKind
+from plume.ledger.price import DELTAS, EPSILONS
+
+Question = Callable[[str], str]
+"""Says in words what a release answered."""
+
+
+class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none beside its items
+    """The entries of a ledger, in order; `print` it, and a notebook shows it as a table."""
+
+    question: Question
+
+    def __new__(cls, entries: Iterable[Entry], question: Question) -> Self:
+        """Put the words behind releases beside their entries."""
+        made = super().__new__(cls, entries)
+        made.question = question
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Question]:
+        return tuple(self), self.question
+
+    def lines(self) -> list[str]:
+        """Say in a line each what happened; names stand in it as they are."""
+        return [f"{when(entry)} UTC  {entry.dataset}: {tell(entry, self.question)}" for entry in self]
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, self.lines())) or "nothing has happened yet"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Show itself in a notebook."""
+        from plume.ledger.notebook import show_history  # noqa: PLC0415 - for notebooks only
+
+        return show_history(self)
+
+
+def when(entry: Entry) -> str:
+    """Say when it happened, to the second, in UTC."""
+    return entry.at[:19].replace("T", " ")
+
+
+def tell(entry: Entry, question: Question) -> str:
+    """Say what happened."""
+    match entry.kind:
+        case EntryKind.DATASET:
+            return f"may spend {_amount(entry)}"
+        case EntryKind.RESERVED:
+            return f"{entry.release_id} was charged {_amount(entry)}"
+        case EntryKind.DRAWING:
+            return f"{entry.release_id} began to draw noise"
+        case EntryKind.STAGED:
+            return f"{entry.release_id} was written"
+        case EntryKind.RELEASED:
+            return f"{entry.release_id} was released: {question(str(entry.release_id))}"
+        case _:
+            return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
+
+
+def _amount(entry: Entry) -> str:
+    """Write what an entry gives or takes as people do."""
+    return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"
