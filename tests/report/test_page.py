@@ -15,7 +15,7 @@ import plume
 from plume.auditing.audit import Audit
 from plume.auditing.finding import Finding
 from plume.errors import OutputError, UsageError, printable
-from plume.ledger.entry import Entry, Kind
+from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.history import History
 from plume.ledger.room import BudgetPlan
 from plume.privacy.cost import Spent
@@ -83,8 +83,8 @@ def chosen_by(query: plume.Query) -> Iterator[Any]:
 
 def kept(names: list[str]) -> Iterator[Any]:
     """What a ledger would show, were these the names of its datasets."""
-    entries = [Entry(n, Kind.DATASET, name, None, "2026", {"epsilon": 1, "delta": 1}) for n, name in enumerate(names)]
-    yield History([*entries, Entry(9, Kind.RELEASED, names[0], names[1], names[2])], lambda _: names[-1])
+    entries = [Entry(n, EntryKind.DATASET, name, None, "2026", {"epsilon": 1, "delta": 1}) for n, name in enumerate(names)]
+    yield History([*entries, Entry(9, EntryKind.RELEASED, names[0], names[1], names[2])], lambda _: names[-1])
     for fits in (True, False):
         after = Spent(1.0, 0.0) if fits else None
         yield BudgetPlan(names[0], Spent(1.0, 0.0), fits, after, None, plume.Budget(2), Spent(0.5, 0.0))
