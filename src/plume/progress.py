@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
@@ -125,31 +125,39 @@ def _on_terminal(work: _Work) -> Iterator[OnStep]:
     from rich.console import Console  # noqa: PLC0415 - only terminals need it
     from rich.live import Live  # noqa: PLC0415 - the same
 
-    live = Live(
+    stream: Any = _Lossy(sys.stderr)
+    with Live(
         get_renderable=lambda: _drawn(work.now()),
-        console=Console(stderr=True),
+        console=Console(file=stream),
         refresh_per_second=1 / _SECONDS,
         transient=True,
         redirect_stdout=False,  # what is printed meanwhile may be piped
-    )
+    ) as live:
 
-    def begin(step: str) -> None:
-        work.begin(step)
-        with _harmless():
+        def begin(step: str) -> None:
+            work.begin(step)
             live.refresh()
 
-    try:
-        with _harmless():
-            live.start()
         yield begin
-    finally:
-        with _harmless():
-            live.stop()
 
 
-def _harmless() -> AbstractContextManager[None]:
-    """Let a run go on, which may have been charged, where its display fails, such as that of a terminal that was closed."""
-    return suppress(Exception)
+class _Lossy:
+    """A terminal that may be closed while a run goes on, which may have been charged: what it does not take is lost."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def _drawn(reached: Progress) -> Any:
@@ -182,7 +190,7 @@ def _in_notebook(shell: Any, work: _Work) -> Iterator[None]:
     line, over = f"plume-{time.monotonic_ns()}", threading.Event()
 
     def publish(text: str, *, update: bool = True) -> None:
-        with _harmless():
+        with suppress(Exception):  # a notebook that does not answer ends no run
             shell.display_pub.publish({"text/plain": text}, transient={"display_id": line}, update=update)
 
     def keep_showing() -> None:
