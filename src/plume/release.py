@@ -334,7 +334,7 @@ def summarize(release: Release) -> list[str]:
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
     noise = f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")
     empty = [] if len(release) else describe_empty(release.explanation)
-    cut_off = [f"cut off: {release.cut_off}"] if release.cut_off else []
+    cut_off = [f"cut off: {release.cut_off}"] if len(release) and release.cut_off else []
     return [release.guarantee, *chosen, noise, *cut_off, *map(str, release.cautions), *empty]
 
 
@@ -343,9 +343,10 @@ def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[st
     _refuse_bad_level(level)
     others = [name for name in computed if name in columns]
     if others and level != LEVEL:
+        also = ", which hold at this level too" if level < LEVEL else ""
         raise UsageError(
-            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only; "
-            f"use {LEVEL:g}, or a release without means, deviations and quantiles."
+            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only, made of parts that a release does not "
+            f"keep; use those of {LEVEL:g}{also}, or a release without means, deviations and quantiles."
         )
     names = set(columns)
     for name in columns:

@@ -180,7 +180,7 @@ def held(name: str, epsilon: int, times: int) -> Iterator[tuple[str, int, float]
 def test_intervals_of_every_measure_hold_as_often_as_they_say(name: str, epsilon: int, times: int) -> None:
     """0.94 of 20,000, and 0.918 of 2,000, are six and a half standard deviations below 0.95.
 
-    On fixed seeds; with others one of the 400 shares would be below by chance once in ten million times at most.
+    On fixed seeds; with others one of the 400 shares would be below by chance once in five million times at most.
     """
     least = 0.95 - 0.01 * np.sqrt(20_000 / (times * KEYS_EACH))
     assert not [found for found in held(name, epsilon, times) if found[2] < least]

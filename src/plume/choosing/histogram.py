@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.mechanisms.margins import Blur, quotient
+from plume.mechanisms.margins import LEVEL, Blur, quotient
 from plume.noise.gaussian import RoundedGaussian
 from plume.plan.aggregates import Max, Sum
 from plume.plan.expressions import Bucket, Clamp, Column, Comparator, Compare, Expression, Integer, Literal
@@ -44,6 +44,8 @@ def most_of_noise(noise: RoundedGaussian, buckets: int) -> float:
 def share_of_last(counted: NDArray[np.float64], first: int, noise: RoundedGaussian) -> Share:
     """Bound which share of all that a noised histogram counts is in its last buckets, from number `first` on.
 
+    The number is chosen by the same noise, so the intervals for all numbers hold together.
+
     Guarantee: it reads what is noised and nothing else. docs/guarantees/auto-limit.md.
     """
     parts = counted[first:], counted[:first]
@@ -52,7 +54,8 @@ def share_of_last(counted: NDArray[np.float64], first: int, noise: RoundedGaussi
     # The odds of being in the last buckets, whose parts have noise of their own, give the share.
     last, others = (np.array([float(part.sum())]) for part in parts)
     of_last, of_others = (Blur(noise, terms=part.size) for part in parts)
-    odds = quotient(last, others, (of_last, of_others), most=_CERTAIN)
+    each = 1 - (1 - LEVEL) / counted.size
+    odds = quotient(last, others, (of_last, of_others), most=_CERTAIN, level=each)
     low, high = (max(float(end[0]), 0.0) for end in odds)
     return low / (1 + low), high / (1 + high)
 
