@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ import pyarrow.parquet
 
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.cautions import Caution
+from plume.choosing.histogram import Share
+from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
@@ -31,6 +34,8 @@ from plume.version import __version__
 
 RECORD = b"plume"
 """Where Parquet files keep the record."""
+ABOVE = "above"
+"""Where records keep which shares lie above the numbers that were chosen."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,9 @@ class Release:
     margins: pa.Table | None = None
     """For each row and each column that is computed from several noised parts, `<column>_low` and `<column>_high`: where the value before
     noise lies, with a probability of 0.95. None of a release that a ledger kept for a version before them."""
+    above: Mapping[str, Share] = field(default_factory=dict)
+    """For each number that was chosen within the budget, between which shares of what it limits lie above it, with a probability of 0.95.
+    Of a release that a ledger kept for a version before them nothing is known."""
     released_before: str | None = None
     """When it was released, in UTC, if its release id was answered with rows that were there: then nothing was read or charged."""
 
@@ -86,12 +94,21 @@ class Release:
         """What to be careful about, each with a next step; none of it comes from the rows."""
         return self.explanation.cautions
 
+    @property
+    def cut_off(self) -> str:
+        """What limits and bounds cut off, beside the noise; how much of it, as far as noised numbers tell."""
+        return describe_cut_off(self.explanation, self.above)
+
     def record(self) -> dict[str, Any]:
         """Give everything but the rows as plain values."""
         charged = {"ledger": asdict(self.receipt)} if self.receipt else {}
         stated = {"statement": self.statement} if self.statement is not None else {}
         made = {"plume": __version__, "private": self.private, "rows": len(self)}
-        return made | charged | stated | self.explanation.facts() | recorded_cautions(self.explanation)
+        above = {ABOVE: {what: list(share) for what, share in self.above.items()}} if self.above else {}
+        cut_off = {"cut_off": self.cut_off} if self.cut_off else {}
+        return (
+            made | charged | stated | self.explanation.facts() | above | cut_off | recorded_cautions(self.explanation)
+        )
 
     def intervals(self, level: float = LEVEL) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.
@@ -280,7 +297,14 @@ class Release:
         return str(self)
 
 
-def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, receipt: Receipt | None = None) -> Release:
+def release_of(
+    rows: pa.Table,
+    explanation: Explanation,
+    *,
+    private: bool,
+    receipt: Receipt | None = None,
+    above: Mapping[str, Share] = MappingProxyType({}),
+) -> Release:
     """Make a release of the columns that a plan ends with, by their places: keys, measures and, unless they are missing, margins."""
     names = explanation.query.released_columns
     measures = explanation.calibrated.measures
@@ -294,7 +318,7 @@ def release_of(rows: pa.Table, explanation: Explanation, *, private: bool, recei
             rows = rows.append_column(
                 f"{name}{RELIABLE}", _reliability(name, len(rows), margins, measure.mechanism.extent)
             )
-    return Release(rows, explanation, private=private, receipt=receipt, margins=margins)
+    return Release(rows, explanation, private=private, receipt=receipt, margins=margins, above=above)
 
 
 def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) -> pa.ChunkedArray | pa.Array:
@@ -309,7 +333,8 @@ def summarize(release: Release) -> list[str]:
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
     noise = f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")
     empty = [] if len(release) else describe_empty(release.explanation)
-    return [release.guarantee, *chosen, noise, *map(str, release.cautions), *empty]
+    cut_off = [f"cut off: {release.cut_off}"] if len(release) and release.cut_off else []
+    return [release.guarantee, *chosen, noise, *cut_off, *map(str, release.cautions), *empty]
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:
@@ -317,9 +342,10 @@ def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[st
     _refuse_bad_level(level)
     others = [name for name in computed if name in columns]
     if others and level != LEVEL:
+        also = ", which hold at this level too" if level < LEVEL else ""
         raise UsageError(
-            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only; "
-            f"use {LEVEL:g}, or a release without means, deviations and quantiles."
+            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only, made of parts that a release does not "
+            f"keep; use those of {LEVEL:g}{also}, or a release without means, deviations and quantiles."
         )
     names = set(columns)
     for name in columns:

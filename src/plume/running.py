@@ -11,8 +11,8 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.cautions import warn
-from plume.choosing.histogram import BUCKET
-from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
+from plume.choosing.histogram import BUCKET, Share
+from plume.choosing.open_query import OpenQuery, choose, decide, public_tables, share_above
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
@@ -186,23 +186,26 @@ def _run_planned(
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
         charge()
+        above: dict[str, Share] = {}
         while isinstance(planned, OpenQuery):
-            planned = _choose_next(planned, walk, session)
+            what = planned.open[0]
+            planned, above[what] = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
     whole = with_whole_sums(rows, planned.calibrated.query, schema)
-    return release_of(whole, Explanation(planned), private=entropy.private)
+    return release_of(whole, Explanation(planned), private=entropy.private, above=above)
 
 
-def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:
-    """Run the stage that decides the next number, choose it, and plan the stages after it.
+def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> tuple[PlannedQuery, Share]:
+    """Run the stage that decides the next number, choose it, and plan the stages after it; say how much lies above it.
 
     Guarantee: nothing is looked at but what was noised, and the number of selected keys. docs/guarantees/auto-limit.md.
     """
     running = _rewritten_for(session, planned)
     histogram = walk.through(running.plan, to=running.deciding, order=(BUCKET,))
     selected = session.fetch(SELECTED_KEYS, planned.calibrated.keys).num_rows
-    return decide(planned, choose(planned, histogram, selected=selected))
+    number = choose(planned, histogram, selected=selected)
+    return decide(planned, number), share_above(planned, histogram, number, selected=selected)
 
 
 def _rewritten_for(session: Session, planned: Planned) -> Planned:

@@ -83,7 +83,9 @@ def chosen_by(query: plume.Query) -> Iterator[Any]:
 
 def kept(names: list[str]) -> Iterator[Any]:
     """What a ledger would show, were these the names of its datasets."""
-    entries = [Entry(n, EntryKind.DATASET, name, None, "2026", {"epsilon": 1, "delta": 1}) for n, name in enumerate(names)]
+    entries = [
+        Entry(n, EntryKind.DATASET, name, None, "2026", {"epsilon": 1, "delta": 1}) for n, name in enumerate(names)
+    ]
     yield History([*entries, Entry(9, EntryKind.RELEASED, names[0], names[1], names[2])], lambda _: names[-1])
     for fits in (True, False):
         after = Spent(1.0, 0.0) if fits else None

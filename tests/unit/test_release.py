@@ -226,7 +226,7 @@ def test_names_are_printed_harmlessly_everywhere() -> None:
     rows = people(k=["x", "x"]).rename_columns([name, "k"])
     printed = str(plume.run(asking(user=name, measures=[plume.count(1, name="\x1b[31mc")]), rows, engine=ENGINE))
     assert "\x1b" not in printed
-    assert len(printed.splitlines()) == 6
+    assert len(printed.splitlines()) == 7
 
 
 def test_a_very_long_key_is_cut_in_print() -> None:

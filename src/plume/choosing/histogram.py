@@ -3,8 +3,11 @@
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from plume.mechanisms.margins import LEVEL, Blur, quotient
 from plume.noise.gaussian import RoundedGaussian
 from plume.plan.aggregates import Max, Sum
 from plume.plan.expressions import Bucket, Clamp, Column, Comparator, Compare, Expression, Integer, Literal
@@ -16,6 +19,11 @@ _LISTED = "listed"
 # Buckets below what noise alone may give are taken to be empty; that happens to any of them with a chance of 2 %:
 # docs/guarantees/auto-limit.md.
 _CHANCE_OF_NOISE = 0.02
+# Odds at which a share is as good as the whole.
+_CERTAIN = 2.0**53
+Share = tuple[float, float]
+"""Between which shares of a whole a part of it lies, with a probability of 0.95."""
+NOTHING_KNOWN: Share = (0.0, 1.0)
 
 
 def list_buckets(number: int) -> pa.Table:
@@ -31,6 +39,25 @@ def table_of_buckets(step: str) -> str:
 def most_of_noise(noise: RoundedGaussian, buckets: int) -> float:
     """Say what noise hardly ever exceeds in any of the buckets."""
     return noise.standard_deviation * math.sqrt(2 * math.log(buckets / _CHANCE_OF_NOISE))
+
+
+def share_of_last(counted: NDArray[np.float64], first: int, noise: RoundedGaussian) -> Share:
+    """Bound which share of all that a noised histogram counts is in its last buckets, from number `first` on.
+
+    The number is chosen by the same noise, so the intervals for all numbers hold together.
+
+    Guarantee: it reads what is noised and nothing else. docs/guarantees/auto-limit.md.
+    """
+    parts = counted[first:], counted[:first]
+    if not parts[0].size:
+        return 0.0, 0.0
+    # The odds of being in the last buckets, whose parts have noise of their own, give the share.
+    last, others = (np.array([float(part.sum())]) for part in parts)
+    of_last, of_others = (Blur(noise, terms=part.size) for part in parts)
+    each = 1 - (1 - LEVEL) / counted.size
+    odds = quotient(last, others, (of_last, of_others), most=_CERTAIN, level=each)
+    low, high = (max(float(end[0]), 0.0) for end in odds)
+    return low / (1 + low), high / (1 + high)
 
 
 def bucket_of(size: Expression, edges: tuple[int, ...]) -> Expression:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.choosing.histogram import BUCKET, most_of_noise
+from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, Share, most_of_noise, share_of_last
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
@@ -107,3 +107,12 @@ def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int,
         return parts * known.lost(limit, kept=kept * limit) / max(selected, 1) + noise * math.sqrt(limit)
 
     return min((one for one in CANDIDATES if one <= max(largest, 1)), key=error)
+
+
+def share_above_limit(histogram: pa.Table, noiser: NoiseKeysPerUser, limit: int, *, selected: int) -> Share:
+    """Bound which share of the users have more keys than the limit; nobody has more than all selected ones."""
+    if selected > limit == CANDIDATES[-1]:
+        return NOTHING_KNOWN
+    users = histogram.sort_by(BUCKET).column(USERS).to_numpy().astype(np.float64)
+    possible = sum(fewest <= selected for fewest in EDGES[:-1])
+    return share_of_last(users[:possible], CANDIDATES.index(limit) + 1, noiser.users)

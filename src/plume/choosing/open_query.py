@@ -15,7 +15,7 @@ from plume.calibration.calibrated_query import CAP, CalibratedQuery, calibrate, 
 from plume.calibration.columns import MeasureColumns
 from plume.calibration.shares import Shares, shares_of
 from plume.choosing.calibrated_choice import Choice, calibrate_choice
-from plume.choosing.histogram import bucket_of, list_buckets, noise_histogram, table_of_buckets
+from plume.choosing.histogram import Share, bucket_of, list_buckets, noise_histogram, table_of_buckets
 from plume.choosing.keys_per_user import (
     CANDIDATES,
     EDGES,
@@ -25,9 +25,10 @@ from plume.choosing.keys_per_user import (
     NoiseKeysPerUser,
     choose_limit,
     read_keys_per_user,
+    share_above_limit,
 )
 from plume.choosing.open_numbers import example_numbers, with_numbers
-from plume.choosing.sizes import PAIRS, NoiseSizes, choose_bound
+from plume.choosing.sizes import PAIRS, NoiseSizes, choose_bound, share_above_bound
 from plume.errors import PlumeBug, UsageError
 from plume.mechanisms.open_bound import open_bounds
 from plume.noise.exact import LARGEST_SCALE
@@ -139,6 +140,13 @@ def choose(planned: OpenQuery, histogram: pa.Table, *, selected: int) -> float:
     (part,) = (part for part in calibrated.parts_of(measure) if part.part.name == choice.bound.part)
     mean = part.mean_noise * float(part.unit) / example_numbers(planned.query)[choice.what]
     return choose_bound(histogram, choice, selected=selected, noise=mean, kept=CAP)
+
+
+def share_above(planned: OpenQuery, histogram: pa.Table, number: float, *, selected: int) -> Share:
+    """Bound which share of what was looked at lies above the number that was chosen, from the same noised histogram."""
+    if isinstance(planned.choice, NoiseKeysPerUser):
+        return share_above_limit(histogram, planned.choice, int(number), selected=selected)
+    return share_above_bound(histogram, planned.choice, number)
 
 
 def _choose_limit(planned: OpenQuery, choice: NoiseKeysPerUser, histogram: pa.Table, *, selected: int) -> int:

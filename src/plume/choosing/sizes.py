@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.choosing.histogram import BUCKET
+from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, Share, share_of_last
 from plume.mechanisms.open_bound import OpenBound
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
@@ -87,3 +87,12 @@ def _last_seen(pairs: Floats, noise: RoundedGaussian) -> int:
         floor = noise.standard_deviation * math.sqrt(2 * width * math.log(len(_WIDTHS) * len(pairs) / _CHANCE_OF_NOISE))
         last = max([last, *(np.flatnonzero(sums >= floor) + width - 1)])
     return last
+
+
+def share_above_bound(histogram: pa.Table, noiser: NoiseSizes, bound: float) -> Share:
+    """Bound which share of the contributions that were looked at are larger than the bound; the last bucket has no end."""
+    first = noiser.bound.candidates.index(bound) + 1
+    if first == noiser.buckets:
+        return NOTHING_KNOWN
+    pairs = histogram.sort_by(BUCKET).column(PAIRS).to_numpy().astype(np.float64)
+    return share_of_last(pairs, first, noiser.pairs)

@@ -17,7 +17,7 @@ from plume.ledger.price import Price, price_of
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
 from plume.redaction import redacting
-from plume.release import RECORD, Receipt, Release, release_of
+from plume.release import ABOVE, RECORD, Receipt, Release, release_of
 
 
 class ChargedDraw:
@@ -67,9 +67,9 @@ def released(claim: Claim, explanation: Explanation) -> Release:
     record = json.loads(metadata.pop(RECORD))
     receipt = Receipt(**record["ledger"])
     decided = decide(explanation, record.get("chosen", {}))
-    return release_of(
-        rows.replace_schema_metadata(metadata or None), decided, private=record["private"], receipt=receipt
-    )
+    above = {what: (low, high) for what, (low, high) in record.get(ABOVE, {}).items()}
+    kept = rows.replace_schema_metadata(metadata or None)
+    return release_of(kept, decided, private=record["private"], receipt=receipt, above=above)
 
 
 def _bytes(release: Release) -> bytes:

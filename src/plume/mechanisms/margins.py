@@ -28,12 +28,14 @@ class Blur:
 
     noise: Distribution
     bits: int = 0
+    terms: int = 1
+    """How many such integers are added up, each with noise of its own."""
 
     @property
     def variance(self) -> float:
         """The variance, in the steps of the state."""
         rounding = 1 / 12 if self.bits else 0.0
-        return math.ldexp(self.noise.standard_deviation, -self.bits) ** 2 + rounding
+        return self.terms * (math.ldexp(self.noise.standard_deviation, -self.bits) ** 2 + rounding)
 
     def reach(self, level: float = LEVEL) -> float:
         """How many standard deviations noise stays within, on either side, with a probability of at least `level`.

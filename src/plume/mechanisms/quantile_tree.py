@@ -97,14 +97,23 @@ def _descend(path: _Path, weights: Floats) -> _Path:
 
 
 @dataclass(frozen=True)
-class _Aim:
-    """What the walks to the ends of intervals look for: all arrays have a place for each."""
+class Edge:
+    """How far the walks to the ends of intervals have come: all arrays have a place for each.
 
-    tree: NoisyTally
-    key: NDArray[np.int64]
-    share: Floats
-    wanted: Floats
-    """What should lie left of the place."""
+    Variances are in those of the noise of one node. docs/guarantees/intervals.md.
+    """
+
+    node: NDArray[np.int64]
+    """The node, numbered among those of its level, key by key."""
+    left: Floats
+    """What seems to lie left of it, less what should."""
+    weight: Floats
+    """What the node seems to weigh."""
+    left_variance: Floats
+    covariance: Floats
+    """Of what lies left with what each child weighs."""
+    trust: float
+    """How much of the difference between the node's weight and that of its children together moves each child."""
 
 
 def margins(tree: NoisyTally, shares: Floats, beyond: float, reach: float) -> Margins:
@@ -114,29 +123,43 @@ def margins(tree: NoisyTally, shares: Floats, beyond: float, reach: float) -> Ma
     walks take the first child whose right end is possible, and the last whose left end is. So each goes wrong only where noise reaches
     further at the end of one of the nodes that hold the place, of which there is one on each level.
     """
+    root = root_of(tree, shares, beyond)
+    low, high = leaf_at_end(tree, root, reach, _first), leaf_at_end(tree, root, -reach, _last)
+    places = (end - root.node * LEAVES for end in (low, high + 1))
+    first, last = (place.reshape(shares.shape) / LEAVES for place in places)
+    return first, last
+
+
+def root_of(tree: NoisyTally, shares: Floats, beyond: float) -> Edge:
+    """Begin the walks; the whole weight is the sum of four nodes, of which each is a child too."""
     key = np.broadcast_to(np.arange(tree.keys)[:, np.newaxis], shares.shape).ravel()
-    wanted = shares.ravel() * below(tree, key, level=1).sum(axis=1) + beyond
-    aim = _Aim(tree, key, shares.ravel(), wanted)
-    low, high = _leaf(aim, reach, _first), _leaf(aim, -reach, _last)
-    return (low / LEAVES).reshape(shares.shape), ((high + 1) / LEAVES).reshape(shares.shape)
+    share, whole = shares.ravel(), below(tree, key, level=1).sum(axis=1)
+    return Edge(key, -share * whole - beyond, whole, BRANCHES * share**2, -share, trust=0.0)
 
 
-def _leaf(aim: _Aim, reach: float, choose: Callable[[Floats], NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Walk down to a leaf, numbered among those of its key; `choose` takes one of four children by the three ends between them."""
-    node, left = aim.key, np.zeros(aim.key.size)
-    first = others = np.zeros(aim.key.size, np.int64)
-    inner, row = np.arange(1, BRANCHES), np.arange(aim.key.size)
+def leaf_at_end(
+    tree: NoisyTally, edge: Edge, reach: float, choose: Callable[[Floats], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Walk down to a leaf; `choose` takes one of four children by the three ends between them."""
+    row, number = np.arange(edge.node.size), np.arange(BRANCHES + 1)
     for level in range(1, LEVELS + 1):
-        weights = below(aim.tree, node, level)
-        reached = np.concatenate([np.zeros((row.size, 1)), np.cumsum(weights, axis=1)], axis=1) + left[:, np.newaxis]
-        # Left of an end lie so many nodes of level 1, which are in the whole weight too, and so many of other levels.
-        of_first, of_others = (first, others + inner[:, np.newaxis]) if level > 1 else (inner[:, np.newaxis], others)
-        spread = np.sqrt((1 - aim.share) ** 2 * of_first + aim.share**2 * (BRANCHES - of_first) + of_others).T
-        child = choose(reached[:, 1:BRANCHES] - aim.wanted[:, np.newaxis] + reach * aim.tree.deviation * spread)
-        node, left = node * BRANCHES + child, reached[row, child]
-        first, others = (first, others + child) if level > 1 else (child, others)
-    leaf: NDArray[np.int64] = node - aim.key * LEAVES
-    return leaf
+        weights = below(tree, edge.node, level)
+        weights += (edge.trust * (edge.weight - weights.sum(axis=1)))[:, np.newaxis]
+        left = np.cumsum(np.column_stack([edge.left, weights]), axis=1)
+        variance = edge.left_variance[:, np.newaxis] + 2 * np.multiply.outer(edge.covariance, number)
+        variance += number - edge.trust * number**2
+        inner = slice(1, BRANCHES)
+        child = choose(left[:, inner] + reach * tree.deviation * np.sqrt(variance[:, inner]))
+        trust = 1 / (BRANCHES + 1 - edge.trust)
+        edge = Edge(
+            edge.node * BRANCHES + child,
+            left[row, child],
+            weights[row, child],
+            variance[row, child],
+            trust * (edge.covariance - edge.trust * child),
+            trust,
+        )
+    return edge.node
 
 
 def _first(ends: Floats) -> NDArray[np.int64]:

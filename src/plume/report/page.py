@@ -77,6 +77,10 @@ class Released(Protocol):
     def unreliable(self) -> Mapping[str, pa.ChunkedArray]:
         """Where a column is mostly noise."""
 
+    @property
+    def cut_off(self) -> str:
+        """What limits and bounds cut off."""
+
     def widths(self, level: float) -> Mapping[str, float]:
         """How far noise may have moved the values of a column, if that is the same for all of them."""
 

@@ -30,16 +30,17 @@ def told_by(result: Result) -> list[str]:
 
 
 def test_standard_error_tells_stages_and_what_was_spent_and_nothing_else(run: Invoke) -> None:
-    stages, remarks = list(STAGES.values()), 2
+    stages, remarks = list(STAGES.values()), 3
     lines = told_by(run())
     assert lines[:-remarks] == stages
-    assert lines[-2].startswith("(50, ")
-    assert "differential privacy for every user_id" in lines[-2]
-    assert lines[-1].startswith("noise (95 %): count ± ")
+    assert lines[-3].startswith("(50, ")
+    assert "differential privacy for every user_id" in lines[-3]
+    assert lines[-2].startswith("noise (95 %): count ± ")
+    assert lines[-1].startswith("cut off: what lies beyond max_keys_per_user = ")
 
 
 def test_the_noise_is_told_as_a_printed_release_tells_it(run: Invoke) -> None:
-    told = told_by(run("--measure", "mean(seconds, 0, 10)"))[-1]
+    told = told_by(run("--measure", "mean(seconds, 0, 10)"))[-2]
     assert re.fullmatch(r"noise \(95 %\): count ± \d+; seconds_mean differs by key, too noisy in \d+ of \d+ keys", told)
 
 

@@ -132,6 +132,17 @@ def test_every_bucket_of_every_key_is_noised_also_those_without_values() -> None
     assert [values.to_pylist() for values in quiet.values()] == [[0, 0, 0], [0, 0, 5], [0, 0, 0]]
 
 
+def test_ranges_get_the_noise_of_their_order_however_they_are_asked_for() -> None:
+    """Bit for bit what was drawn before lookups were made faster: those that are new, in order, each once."""
+    tally, noise = tally_of(pa.array([pairs((3, 5))], LISTS), leaves=16), RoundedGaussian(Fraction(1000))
+    drawn = noise.sample(3, entropy := SeededEntropy(4)).tolist()
+    later = noise.sample(2, entropy).tolist()
+    noised = NoisyTally(tally, noise, SeededEntropy(4))
+    asked = noised.sums(1, np.array([[9, 3], [5, 3]])).tolist()
+    assert asked == [[drawn[2], drawn[0] + 5], [drawn[1], drawn[0] + 5]]
+    assert noised.sums(1, np.array([12, 3, 4, 12])).tolist() == [later[1], drawn[0] + 5, later[0], later[1]]
+
+
 def test_a_tally_adds_up_any_range_of_leaves() -> None:
     tally = tally_of(pa.array([pairs((3, 5), (0, 2)), None, pairs((1, 2**62), (2, 2**62 - 1))], LISTS), leaves=4)
     start, stop = np.array([0, 0, 4, 8, 9]), np.array([4, 1, 8, 10, 11])

@@ -1,0 +1,57 @@
+"""What limits and bounds cut off of released numbers, in one sentence: it is not in the noise.
+
+How much it is, only the noised histograms tell from which numbers were chosen. They are paid for, so saying it costs nothing:
+docs/guarantees/auto-limit.md.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from plume.choosing.histogram import NOTHING_KNOWN, Share
+from plume.errors import printable
+from plume.explanation import Explanation
+from plume.mechanisms.margins import LEVEL
+from plume.mechanisms.open_bound import open_bounds
+from plume.mechanisms.users import CountUsers
+from plume.query import LIMIT
+from plume.settings import AUTO
+
+
+def describe_cut_off(explanation: Explanation, above: Mapping[str, Share]) -> str:
+    """Say which shares lie above the numbers that were chosen, and beyond which other limits it is not known how much lies."""
+    told = {what: share for what, share in above.items() if share != NOTHING_KNOWN}
+    words = [_told(explanation, what, share) for what, share in told.items()]
+    if unknown := list(_unknown(explanation, told)):
+        otherwise = "" if explanation.query.choices else f', unless "{AUTO}" chooses the number'
+        words.append(f"what lies beyond {' and '.join(unknown)}; how much that is stays unknown{otherwise}")
+    return printable("; ".join(words))
+
+
+def _told(explanation: Explanation, what: str, share: Share) -> str:
+    number, user, shown = explanation.chosen[what], explanation.query.user, _percent(share)
+    if what != LIMIT:
+        return f"{shown} of the contributions are beyond {what} = {number:,.10g}"
+    if share == (0, 0):
+        return f"no value of {user} has more than {number:,.10g} selected keys"
+    return f"{shown} of the values of {user} have more than {number:,.10g} selected keys"
+
+
+def _percent(share: Share) -> str:
+    """Round outwards, and say how sure that is."""
+    low, high = math.floor(share[0] * 1000) / 10, math.ceil(share[1] * 1000) / 10
+    return f"{low:g} to {high:g} % ({100 * LEVEL:g} % interval)"
+
+
+def _unknown(explanation: Explanation, told: Mapping[str, Share]) -> Iterator[str]:
+    """Name the limits and bounds beyond which it is not known how much lies; a user who is counted at all counts once."""
+    query = explanation.query
+    if LIMIT not in told:
+        yield f"{LIMIT} = {explanation.calibrated.max_keys_per_user:,}"
+    bounded_by = {number for what, (number, _) in open_bounds(query.measures).items() if what in told}
+    bounded = [
+        measure.name
+        for number, measure in enumerate(query.measures)
+        if number not in bounded_by and not isinstance(measure, CountUsers)
+    ]
+    if bounded:
+        yield f"the bounds of {', '.join(bounded)}"
