@@ -68,6 +68,7 @@ STATEMENTS = (
     f"{HEAD} k, COUNT(x, contribution_bounds_per_group => (0, AUTO)) FROM ({GROUPED}) GROUP BY k",
     f"{HEAD.replace('= u)', '= a.u)')} a.t, COUNT(DISTINCT a.u) FROM rows AS a JOIN rows AS b ON a.u = b.u AND {{e}} GROUP BY a.t",
     f"WITH c AS ({UNITED}) {HEAD} t, PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 1)) FROM c GROUP BY t",
+    f"{HEAD} t, COUNT({{e}}), SUM({{e}}) AS s, AVG(f) AS m FROM rows GROUP BY t",
     f"{HEAD} t, COUNT(DISTINCT u) FROM (SELECT DISTINCT u, t FROM rows QUALIFY {{e}}) LEFT JOIN listed USING (t) GROUP BY t",
 )
 ROWS = pa.table(

@@ -7,14 +7,17 @@ from typing import Any
 from sqlglot import exp
 
 from plume.condition import parse_condition
-from plume.errors import ConditionError
+from plume.errors import BoundError, BudgetError, ConditionError
+from plume.mechanisms.measure import PER_GROUP
 from plume.mechanisms.mechanism import Mechanism
 from plume.plan.types import Kind
 from plume.query import Query
+from plume.redaction import Redaction
+from plume.settings import AUTO
 from plume.statement.building import Builder, Find
 from plume.statement.clauses import meant
 from plume.statement.forms import refuse_unread
-from plume.statement.measures import Aggregate, Columns, make_measure
+from plume.statement.measures import Aggregate, Columns, leaves_out_bounds, make_measure
 from plume.statement.names import Scope, Uses, qualified
 from plume.statement.ordering import Ordering, read_ordering
 from plume.statement.public_groups import Keyed, split_public_groups
@@ -43,6 +46,8 @@ class Statement:
     one_group: bool
     """Whether there is no GROUP BY: then there is one group, 1, which is public."""
     uses: Uses
+    left_out: bool
+    """Whether an aggregate leaves out bounds, which are then AUTO."""
     units: tuple[tuple[Given, str], ...]
     """The columns of private tables that say whose a row is."""
     ordering: Ordering
@@ -65,7 +70,7 @@ class Statement:
         return source.relation if plain and simple and isinstance(source.relation, Given) else None
 
     def _made(self, public_keys: Any, *, where: str | None) -> Query:
-        with self.text.placing(self.clause):
+        with self.text.placing(self.clause), Redaction((BoundError, BudgetError), self._telling_of_auto):
             return Query(
                 user=self.user,
                 keys=self.keys,
@@ -75,6 +80,12 @@ class Statement:
                 public_keys=[1] if self.one_group else public_keys,
                 **self.settings.others | ({"max_keys_per_user": 1} if self.one_group else {}),
             )
+
+    def _telling_of_auto(self, error: Exception) -> Exception:
+        """Explain an AUTO that does not stand in the statement."""
+        if not self.left_out or repr(AUTO) not in str(error):
+            return error
+        return BoundError(f"{error} Bounds that are left out are AUTO; give them, as in {PER_GROUP} => (0, 5).")
 
 
 def read_statement(text: str, dialect: str, find: Find) -> Statement:
@@ -129,6 +140,7 @@ class _Asking:
             public_keys=keyed.public_keys(keys) if settings.public_groups else None,
             one_group=select.args.get("group") is None,
             uses=self.builder.uses,
+            left_out=any(map(leaves_out_bounds, self._aggregates(select))),
             units=found,
             ordering=read_ordering(self.text, select, columns),
             where=self._where(select),
@@ -190,7 +202,7 @@ class _Asking:
         self, select: Tree, unit: Tree, keys: Mapping[str, Tree]
     ) -> tuple[tuple[Mechanism, ...], list[tuple[str, Tree]]]:
         """Read the aggregates, and the columns of the result in the order of the list."""
-        columns = Columns(self._value, self._mean_of_user, lambda tree: self._is(tree, unit))
+        columns = Columns(self._value, self._mean_of_user, lambda tree: self._is(tree, unit), unit.name)
         measures: list[Mechanism] = []
         listed: list[tuple[str, Tree]] = []
         for item in select.expressions:
@@ -210,6 +222,10 @@ class _Asking:
                 select, "there is no aggregate; COUNT(DISTINCT ...) of the privacy unit counts users."
             )
         return tuple(measures), listed
+
+    def _aggregates(self, select: Tree) -> list[Aggregate]:
+        listed = (item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
+        return [Aggregate(tree, None) for tree in listed if is_call(tree)]
 
     def _is(self, tree: Tree, unit: Tree) -> bool:
         return isinstance(tree, exp.Column) and bool(self.scope.resolve(tree) == unit)

@@ -6,6 +6,7 @@ The dialect is the engine's own. The names of aggregates are taken out of it, so
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
@@ -15,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import StatementError
 from plume.redaction import Redaction, redacting
+from plume.statement import elsewhere
 from plume.statement.text import Text, Tree, start_of
 
 CALLS = frozenset(
@@ -60,6 +62,7 @@ def read(text: str, dialect: str) -> Parsed:
         raise source.refusal(0, f"the statement is longer than {_LONGEST:,} characters.")
     tokens = _tokens(source, dialect)
     begin, end = _clause(source, tokens)
+    _refuse_other_names(source, tokens)
     options = _options(source, tokens[begin + 2 : end], dialect)
     select = _parse(source, [*tokens[:begin], *tokens[end:]], dialect)
     if not isinstance(select, exp.Select):
@@ -105,6 +108,7 @@ def _tokens(source: Text, dialect: str) -> list[Any]:
 def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
     """Find the tokens of the clause, from WITH to the bracket that closes its options."""
     words = [_word(token) for token in tokens]
+    _refuse_other_clauses(source, tokens)
     found = [place for place, word in enumerate(words) if word == "DIFFERENTIAL_PRIVACY"]
     if not found or words[max(found[0] - 2, 0) : found[0]] != ["SELECT", "WITH"]:
         raise source.refusal(tokens[found[0]].start if found else 0, f"there is no private SELECT; write {_FORM}")
@@ -123,6 +127,21 @@ def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
         if depth == 0:
             return begin, place + 1
     raise source.refusal(tokens[begin + 3].start, "the brackets of OPTIONS ( are not closed.")
+
+
+def _refuse_other_clauses(source: Text, tokens: Sequence[Any]) -> None:
+    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if _word(third) in elsewhere.CLAUSES and (_word(first), _word(second)) == ("SELECT", "WITH"):
+            raise source.refusal(third.start, f"{elsewhere.CLAUSES[_word(third)]}; write {_FORM}")
+
+
+def _refuse_other_names(source: Text, tokens: Sequence[Any]) -> None:
+    """Refuse calls of what has another name here, before the parser finds arguments that it does not know."""
+    for token, behind in pairwise(tokens):
+        word = _word(token)
+        if word in elsewhere.FUNCTIONS and _word(behind) == "(":
+            told = f"{word} is not known here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
+            raise source.refusal(token.start, told)
 
 
 def _word(token: Any) -> str:
