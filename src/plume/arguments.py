@@ -75,22 +75,37 @@ def call_checked(
 
 
 def making_checked(
-    *, auto: Sequence[str] = (), instead: Mapping[str, str] | None = None
+    *,
+    auto: Sequence[str] = (),
+    instead: Mapping[str, str] | None = None,
+    unless: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a class explain a call that does not fit it, as `call_checked` does for functions."""
+    """Make a class explain a call that does not fit it, as `call_checked` does for functions.
+
+    `unless` names arguments that must be given although they have a default, unless a function of what is given says otherwise.
+    """
 
     def decorate(made: type[T]) -> type[T]:
         fitting, prepare = signature(made), vars(made)["__init__"]
 
         @wraps(prepare)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            _refuse_misfit(fitting, f"plume.{made.__name__}", args, kwargs, (auto, instead or {}))
+            needed = [name for name, spared in (unless or {}).items() if not spared(kwargs)]
+            _refuse_misfit(_with_needed(fitting, needed), f"plume.{made.__name__}", args, kwargs, (auto, instead or {}))
             prepare(self, *args, **kwargs)
 
         made.__init__ = checked  # type: ignore[method-assign]  # its signature is what it wraps
         return made
 
     return decorate
+
+
+def _with_needed(fitting: Signature, needed: Sequence[str]) -> Signature:
+    """Take the defaults of arguments away."""
+    parameters = fitting.parameters.items()
+    return fitting.replace(
+        parameters=[one.replace(default=Parameter.empty) if name in needed else one for name, one in parameters]
+    )
 
 
 def _refuse_misfit(

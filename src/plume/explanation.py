@@ -28,6 +28,7 @@ from plume.settings import values_of
 
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
+_TOTAL = "no keys: one row is released, whoever is in it"
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ def guarantee(explanation: Explanation) -> str:
 
 def limit(explanation: Explanation) -> str:
     """Say how many keys of each user count."""
+    if not explanation.query.keys:
+        return f"all records of a {printable(explanation.query.user)} count together, within the bounds of each measure"
     calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)
     # Gaussian noise alone does not tell: runtime_optimized cuts users before it knows the selected keys.
     clips = any(isinstance(step, Clip) for step in steps(explanation.plan))
@@ -282,7 +285,7 @@ def _duration(microseconds: float) -> str:
 
 def choices(explanation: Explanation) -> list[str]:
     """Say how keys are selected, in a sentence for each round."""
-    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
+    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC if explanation.query.keys else _TOTAL]
 
 
 def at_most(spent: float) -> str:

@@ -44,7 +44,14 @@ _IN_BUDGET = "epsilon and delta belong to the budget: budget=plume.Budget(epsilo
 PublicKeys = Sequence[Any] | str | Path | Any
 
 
-@making_checked(auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET})
+def _is_total(given: Mapping[str, Any]) -> bool:
+    keys = given.get("keys")
+    return isinstance(keys, list | tuple) and not keys
+
+
+@making_checked(
+    auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET}, unless={"max_keys_per_user": _is_total}
+)
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A private GROUP BY.
@@ -59,12 +66,13 @@ class Query:
     user: str
     """The column that identifies the user (the privacy unit)."""
     keys: tuple[str, ...]
-    """The columns to group by; one name or several."""
+    """The columns to group by; one name or several. None of them: one row for everything, which is known without looking at the data."""
     measures: tuple[Mechanism, ...]
     """What to compute per key."""
-    max_keys_per_user: int | str
+    max_keys_per_user: int | str = 1
     """The paper's L. The limit on keys per user: with Laplace noise, users above it are cut to it; with Gaussian noise, they count in
-    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget."""
+    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget.
+    It must be given, unless there are no keys."""
     budget: Budget
     """The most the release may spend."""
     where: str | None = None
@@ -93,7 +101,7 @@ class Query:
             user: str,
             keys: str | Sequence[str],
             measures: Mechanism | Sequence[Mechanism],
-            max_keys_per_user: int | str,
+            max_keys_per_user: int | str = 1,
             budget: Budget,
             where: str | None = None,
             public_keys: PublicKeys | None = None,
@@ -110,6 +118,8 @@ class Query:
         _set(self, "keys", _names(self.keys))
         _set(self, "measures", _measures(self.measures))
         _refuse_bad_settings(self)
+        if not self.keys:
+            _set(self, LIMIT, 1)  # everybody is in the one row
         _refuse_equal_names(self)
         if not isinstance(self.budget, Budget):
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
@@ -127,6 +137,11 @@ class Query:
         Takes what Query takes.
         """
         return cls(**settings, selection="laplace_threshold", noise="laplace", composition=BASIC)
+
+    @property
+    def has_public_keys(self) -> bool:
+        """Whether it is known without looking at the data which keys there are; that of a query without keys there is one."""
+        return self.public_keys is not None or not self.keys
 
     @property
     def condition(self) -> Expression | None:
@@ -200,9 +215,11 @@ def _set(query: Query, name: str, value: Any) -> None:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
-    if not names:
-        raise ColumnNotFound(f"keys is {given!r}; it must be the name of a column, or a list of names.")
+    if not isinstance(given, str | list | tuple):
+        raise ColumnNotFound(
+            f"keys is {given!r}; it must be the name of a column, or a list of names; [] asks for a total."
+        )
+    names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         _refuse_bad_name("a key", name)
     return names
@@ -266,7 +283,7 @@ def _refuse_bad_size(name: str, size: Any) -> None:
 
 def _refuse_bad_noise(query: Query) -> None:
     _refuse_gaussian_noise_with_basic_composition(query)
-    if query.public_keys is None and query.budget.delta == 0:
+    if not query.has_public_keys and query.budget.delta == 0:
         raise BudgetError(
             "delta is 0; selecting keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
         )
@@ -304,7 +321,7 @@ def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     """Bring weights into one form, and refuse those that belong to no part of the query."""
     with Redaction((TypeError, ValueError), lambda _: _no_mapping(query)):
         given: dict[str, Any] = dict(query.shares)
-    selection = (SELECTION,) if query.public_keys is None else ()
+    selection = () if query.has_public_keys else (SELECTION,)
     parts = (*selection, *query.choices, *(measure.name for measure in query.measures))
     for name, weight in given.items():
         if parts.count(name) != 1:
@@ -351,6 +368,8 @@ def _refuse_equal_names(query: Query) -> None:
 def _public_keys(query: Query) -> pa.Table | Path | None:
     """Bring public keys into one form: a table with the key columns, or the path of a file that holds one."""
     given = query.public_keys
+    if not query.keys:
+        _refuse_beside_a_total(query)
     if given is None:
         return None
     if query.min_users > 1:
@@ -367,3 +386,11 @@ def _public_keys(query: Query) -> pa.Table | Path | None:
         )
     check_public_keys(keys)
     return keys
+
+
+def _refuse_beside_a_total(query: Query) -> None:
+    """Refuse what is about keys where there are none."""
+    if query.public_keys is not None:
+        raise PublicKeysError("public_keys is given, and keys is empty; a total has no keys, so leave public_keys out.")
+    if query.min_users > 1:
+        raise BoundError(f"min_users is {query.min_users}, and keys is empty; a total is released whoever is in it.")

@@ -50,6 +50,8 @@ from plume.selection.public_keys import check_public_keys
 from plume.whole_sums import with_whole_sums
 
 _PUBLIC = "public_keys"
+# As the plan of a query without keys has it, in the type of the plan's constant.
+_THE_ONE_KEY = pa.table({"key_1": pa.array([1], pa.int32())})
 
 
 def _charge_nobody() -> None:
@@ -198,6 +200,8 @@ def _run_planned(
         check_schema(query, schema, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, planned.calibrated, schema)
+        elif not query.keys:
+            session.write(SELECTED_KEYS, _THE_ONE_KEY, types={})
         for name, table in public_tables(planned).items():
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
@@ -206,7 +210,8 @@ def _run_planned(
             planned = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    whole = with_whole_sums(rows, planned.calibrated.query, schema)
+    named = rows.drop_columns(list(planned.calibrated.unnamed_keys))
+    whole = with_whole_sums(named, planned.calibrated.query, schema)
     return release_of(whole, Explanation(planned), private=entropy.private)
 
 

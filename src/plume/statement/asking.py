@@ -44,7 +44,7 @@ class Statement:
     public_keys: Select | None
     """Where public groups come from."""
     one_group: bool
-    """Whether there is no GROUP BY: then there is one group, 1, which is public."""
+    """Whether there is no GROUP BY: then there are no keys."""
     uses: Uses
     left_out: bool
     """Whether an aggregate leaves out bounds, which are then AUTO."""
@@ -73,12 +73,12 @@ class Statement:
         with self.text.placing(self.clause), Redaction((BoundError, BudgetError), self._telling_of_auto):
             return Query(
                 user=self.user,
-                keys=self.keys,
+                keys=() if self.one_group else self.keys,
                 measures=self.measures,
                 budget=self.settings.budget,
                 where=where,
-                public_keys=[1] if self.one_group else public_keys,
-                **self.settings.others | ({"max_keys_per_user": 1} if self.one_group else {}),
+                public_keys=public_keys,
+                **self.settings.others,
             )
 
     def _telling_of_auto(self, error: Exception) -> Exception:
@@ -169,7 +169,10 @@ class _Asking:
             )
 
     def _groups(self, select: Tree) -> list[Tree]:
-        """Read what is grouped by, over the sources; without GROUP BY everything is one group, which is known without data."""
+        """Read what is grouped by, over the sources.
+
+        Without GROUP BY there are no keys. The relation has a constant for one nevertheless: by it ledgers know what was asked earlier.
+        """
         if select.args.get("group") is None:
             return [exp.Literal.number(1)]
         items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
@@ -190,7 +193,7 @@ class _Asking:
                 raise self.text.refusal(item, "a private SELECT lists its groups and aggregates; * is neither.")
             if not is_call(tree) and not any(is_call(part) for part in tree.walk()):
                 group = self.scope.scalar(tree)
-                if group not in groups:
+                if group not in groups or select.args.get("group") is None:
                     raise self.text.refusal(item, f"{self.text.quote(tree)!r} is neither grouped by nor an aggregate.")
                 listed.setdefault(groups.index(group), item.alias_or_name or f"key_{groups.index(group) + 1}")
         columns = [

@@ -22,7 +22,7 @@ from plume.statement.settings import is_auto, number
 from plume.statement.text import Text, Tree, start_of
 
 _FORMS = {form.sql.function: (form.make, form.sql.bounds) for form in FORMS.values() if form.sql is not None}
-# What bounds are where none are given, as BigQuery has it: they are chosen within the budget (docs/decisions/0035-bounds-that-are-left-out.md).
+# What bounds are where none are given: chosen within the budget, as in BigQuery (docs/decisions/0035-bounds-that-are-left-out.md).
 _LEFT_OUT: dict[str, tuple[str, tuple[Any, Any]]] = {
     "COUNT": (PER_GROUP, (0, AUTO)),
     "SUM": (PER_GROUP, (AUTO, AUTO)),

@@ -119,9 +119,7 @@ class Need:
         return render("need.html", head=_HEAD, facts=self._facts(), lines=list(self._lines()))
 
     def _facts(self) -> dict[str, str]:
-        shows = (
-            f"{self.chance_shown:.2%} ({self.selection})" if self.selection != _PUBLIC else "always: keys are public"
-        )
+        shows = _ALWAYS.get(self.selection, f"{self.chance_shown:.2%} ({self.selection})")
         return {
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",
@@ -142,7 +140,8 @@ class Need:
 
 
 _HEAD = "the smallest epsilon for what is asked; no data was read, nothing is spent"
-_PUBLIC = "public keys"
+_PUBLIC, _TOTAL = "public keys", "no keys"
+_ALWAYS = {_PUBLIC: "always: keys are public", _TOTAL: "always: there are no keys"}
 Targets = Mapping[str, Fraction]
 """How far off each measure may be; one that may be off by anything is not there."""
 
@@ -268,7 +267,7 @@ def _is_number(value: Any) -> bool:
 
 def _refuse_pointless(query: Query, goal: _Goal) -> None:
     """Refuse what every budget reaches, and what none does."""
-    if query.public_keys is not None and not goal.targets:
+    if query.has_public_keys and not goal.targets:
         raise MeasureError("keys are public and any error will do, so every epsilon is enough; give an error.")
     if query.min_users > goal.users:
         raise BoundError(
@@ -346,7 +345,7 @@ def _need(query: Query, goal: _Goal) -> Need:
         asked_chance=goal.chance,
         chance=_chance(calibrated, goal),
         chance_shown=_chance_shown(calibrated, goal),
-        selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC,
+        selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC if query.keys else _TOTAL,
         numbers=tuple(_numbers(calibrated, goal)),
     )
 

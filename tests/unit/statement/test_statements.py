@@ -103,7 +103,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     (PRIVATE + "EXTRACT(YEAR FROM day) AS year, " + COUNT + " FROM searches GROUP BY EXTRACT(YEAR FROM day)",
      {"measures": plume.count(3), "keys": "year"}),
     (PRIVATE + COUNT + ", COUNT(DISTINCT user_id) FROM searches",
-     {"measures": [plume.count(3), plume.users()], "keys": "key_1", "max_keys_per_user": 1, "public_keys": [1]}),
+     {"measures": [plume.count(3), plume.users()], "keys": []}),
     # What is released afterwards.
     (PRIVATE + "recipe, " + COUNT + " AS n" + FROM + " ORDER BY n DESC, recipe LIMIT 10 OFFSET 5;", {"measures": plume.count(3, name="n")}),
     # Rows.
