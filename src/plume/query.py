@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +11,15 @@ import pyarrow as pa
 
 from plume.arguments import making_checked
 from plume.condition import parse_condition
-from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
+from plume.errors import (
+    BoundError,
+    BudgetError,
+    ColumnNotFound,
+    ExpressionError,
+    MeasureError,
+    PublicKeysError,
+    shown,
+)
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
 from plume.output.reliability import RELIABLE
@@ -18,6 +27,7 @@ from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
 from plume.redaction import Redaction
+from plume.relation.key_expression import read_key
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
 from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, Kind
@@ -46,7 +56,7 @@ PublicKeys = Sequence[Any] | str | Path | Any
 
 def _is_total(given: Mapping[str, Any]) -> bool:
     keys = given.get("keys")
-    return isinstance(keys, list | tuple) and not keys
+    return isinstance(keys, list | tuple) and not keys and not given.get("key_expressions")
 
 
 @making_checked(
@@ -89,6 +99,9 @@ class Query:
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
+    key_expressions: tuple[tuple[str, str], ...] = ()
+    """What those keys are that are not columns as they are: name and expression. Given as a mapping of names to expressions, or by
+    `keys` as such a mapping."""
     population: int | None = None
     """How many people the users are drawn from, as the analyst knows it and not from the data; a delta above one over it is cautioned
     against. It changes nothing else."""
@@ -99,7 +112,7 @@ class Query:
             self,
             *,
             user: str,
-            keys: str | Sequence[str],
+            keys: str | Sequence[str] | Mapping[str, str],
             measures: Mechanism | Sequence[Mechanism],
             max_keys_per_user: int | str = 1,
             budget: Budget,
@@ -110,12 +123,15 @@ class Query:
             noise: str = AUTO,
             composition: str = TIGHT,
             shares: Mapping[str, float | Fraction] | Sequence[tuple[str, float | Fraction]] = (),
+            key_expressions: Mapping[str, str] | Sequence[tuple[str, str]] = (),
             population: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         _refuse_bad_name("user", self.user)
-        _set(self, "keys", _names(self.keys))
+        given = _expressions(self)
+        _set(self, "keys", _names(self, given))
+        _set(self, "key_expressions", tuple((name, text) for name, text in given.items() if not _is_itself(name, text)))
         _set(self, "measures", _measures(self.measures))
         _refuse_bad_settings(self)
         if not self.keys:
@@ -164,6 +180,16 @@ class Query:
         return self.max_keys_per_user if isinstance(self.max_keys_per_user, int) else _KEYS_WHEN_SELECTING
 
     @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the rows that are grouped by: of a key that is computed, one that no other has the name of."""
+        computed = {name for name, _ in self.key_expressions}
+        columns = {self.user, *self.measured_columns, *(key for key in self.keys if key not in computed)}
+        columns |= columns_of(self.condition) if self.condition is not None else frozenset()
+        taken = {column.casefold() for column in columns}
+        free = (name for number in count(1) if (name := f"computed_{number}") not in taken)
+        return tuple(next(free) if key in computed else key for key in self.keys)
+
+    @property
     def released_columns(self) -> tuple[str, ...]:
         """The columns of the result: keys first."""
         return (*self.keys, *(column for measure in self.measures for column in measure.columns))
@@ -205,24 +231,69 @@ class Query:
         return render("query.html", settings=settings(self))
 
 
-def condition_texts(query: Query) -> tuple[str | None, ...]:
-    """Give all conditions as they were written."""
-    return (query.where, *(getattr(measure, "where", None) for measure in query.measures))
+def written_texts(query: Query) -> tuple[str | None, ...]:
+    """Give all conditions and expressions as they were written."""
+    expressions = (text for _, text in query.key_expressions)
+    return (query.where, *expressions, *(getattr(measure, "where", None) for measure in query.measures))
 
 
 def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)
 
 
-def _names(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, str | list | tuple):
+def _names(query: Query, expressions: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the keys: columns first, unless a mapping or the names themselves say otherwise."""
+    given: Any = query.keys
+    if not isinstance(given, str | list | tuple) and not (isinstance(given, Mapping) and given):
         raise ColumnNotFound(
-            f"keys is {given!r}; it must be the name of a column, or a list of names; [] asks for a total."
+            f"keys is {given!r}; it must be the name of a column, a list of names, or a mapping of names to expressions; "
+            "[] asks for a total."
         )
     names = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         _refuse_bad_name("a key", name)
-    return names
+    return (*names, *(name for name in expressions if name not in names))
+
+
+def _expressions(query: Query) -> dict[str, str]:
+    """Bring the expressions of keys into one form, and refuse those that are none."""
+    with Redaction((TypeError, ValueError), lambda _: _no_expressions(query)):
+        given: dict[Any, Any] = dict(query.key_expressions)
+    keys: Any = query.keys
+    if isinstance(keys, Mapping):
+        if given:
+            raise ExpressionError(
+                "keys is a mapping, and key_expressions is given too; give all expressions in one of them."
+            )
+        given = dict(keys)
+    for name, text in given.items():
+        _refuse_bad_expression(query, name, text)
+    return given
+
+
+def _is_itself(name: str, text: str) -> bool:
+    """Return whether an expression is nothing but the column of its name."""
+    key = read_key(name, text)
+    return key.is_column and [*key.columns] == [name]
+
+
+def _refuse_bad_expression(query: Query, name: Any, text: Any) -> None:
+    _refuse_bad_name("a key", name)
+    key = read_key(name, text)
+    if not key.columns:
+        raise ExpressionError(f"key {name!r} is {shown(text)}, which reads no column; keys=[] asks for a total.")
+    for column in key.columns:
+        _refuse_bad_name(f"a column in the expression of key {name!r}", column)
+        if column.casefold() == query.user.casefold():
+            raise ExpressionError(
+                f"key {name!r} is {shown(text)}, which reads {column!r}, the user; a key must not be made of the user itself."
+            )
+
+
+def _no_expressions(query: Query) -> ExpressionError:
+    return ExpressionError(
+        f"key_expressions is {query.key_expressions!r}; it must be a mapping, such as {{'month': 'DATE_TRUNC(day, MONTH)'}}."
+    )
 
 
 def _refuse_bad_name(what: str, name: Any) -> None:

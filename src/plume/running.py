@@ -13,6 +13,7 @@ from plume.calibration.calibrated_query import CalibratedQuery
 from plume.cautions import warn
 from plume.choosing.histogram import BUCKET
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables
+from plume.computed_keys import rows_of_query
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.duckdb import DuckDB
@@ -42,7 +43,7 @@ from plume.plan.types import Kind as ColumnKind
 from plume.plan.types import Schema
 from plume.planning import make_plan
 from plume.progress import show_progress
-from plume.query import Query, condition_texts
+from plume.query import Query, written_texts
 from plume.redaction import redacting
 from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
@@ -190,14 +191,12 @@ def _run_planned(
     charge: Callable[[], None] = _charge_nobody,
 ) -> Release:
     query = planned.query
-    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
+    relation = relation_for(query, data, engine)
+    tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, ColumnKind.TEXT))
-    with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
-        if isinstance(data, Relation):
-            _relate(session, data)
-        schema = session.schema(INPUT)
-        check_schema(query, schema, source=described(data))
+    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+        schema = read_rows(session, query, relation, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, planned.calibrated, schema)
         elif not query.keys:
@@ -213,6 +212,22 @@ def _run_planned(
     named = rows.drop_columns(list(planned.calibrated.unnamed_keys))
     whole = with_whole_sums(named, planned.calibrated.query, schema)
     return release_of(whole, Explanation(planned), private=entropy.private)
+
+
+def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
+    """Give the relation that makes the rows of a query; None if they are those of its table, as they are."""
+    if isinstance(data, Relation):
+        return data
+    return rows_of_query(query, data, engine.dialect) if query.key_expressions else None
+
+
+def read_rows(session: Session, query: Query, relation: Relation | None, *, source: str) -> Schema:
+    """Make the rows of a query readable in a session that has its tables, and refuse those that do not fit it."""
+    if relation is not None:
+        _relate(session, relation)
+    schema = session.schema(INPUT)
+    check_schema(query, schema, source=source)
+    return schema
 
 
 def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> PlannedQuery:
@@ -235,8 +250,8 @@ def _relate(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
-        "the statement does not fit the types of its columns; is text compared with a number, or a date added up? "
-        "CAST what must be of another type."
+        f"{'the statement' if relation.statement else 'an expression of keys'} does not fit the types of its columns; "
+        "is text compared with a number, or a date added up? CAST what must be of another type."
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
@@ -268,10 +283,11 @@ def _write_public_keys(session: Session, calibrated: CalibratedQuery, schema: Sc
             f"public_keys holds floating-point numbers or the like in {inexact[0]!r}; cast them first."
         )
     given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(calibrated.keys))
+    types = {name: schema[column] for name, column in zip(keys, calibrated.query.key_columns, strict=True)}
     written: pa.Table | None = None
     lossless = False
     with suppress(EngineError):
-        written = _rewritten(session, SELECTED_KEYS, given, calibrated, schema)
+        written = _rewritten(session, SELECTED_KEYS, given, calibrated, types)
         # 1.5 becomes the integer 2 without complaint, but does not come back.
         lossless = _rewritten(session, f"{_PUBLIC}_again", written, calibrated, given_types).equals(given)
     if written is None or not lossless:

@@ -38,6 +38,7 @@ class Kind(Enum):
     NUMBER = "a number"
     WORD = "one of the choices"
     WEIGHTS = "a table of numbers"
+    EXPRESSIONS = "a table of texts"
 
 
 @dataclass(frozen=True)
@@ -170,6 +171,14 @@ SETTINGS = (
         default=(),
         option="share",
         metavar="PART WEIGHT",
+    ),
+    Setting(
+        "key_expressions",
+        Kind.EXPRESSIONS,
+        "A key that is computed: --key-as month 'DATE_TRUNC(day, MONTH)'; repeatable.",
+        default=(),
+        option="key-as",
+        metavar="NAME EXPRESSION",
     ),
     Setting(
         "population",

@@ -126,8 +126,8 @@ class CalibratedQuery:
     @property
     def key_inputs(self) -> dict[str, Expression]:
         """What each of them is made of; a query without keys has one that is the same for all rows."""
-        columns = [Column(name) for name in self.query.keys]
-        return {f"key_{number}": key for number, key in enumerate(columns or [Literal(1)], start=1)}
+        inputs: list[Expression] = [Column(name) for name in self.query.key_columns] or [Literal(1)]
+        return {f"key_{number}": key for number, key in enumerate(inputs, start=1)}
 
     @property
     def unnamed_keys(self) -> tuple[str, ...]:

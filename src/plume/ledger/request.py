@@ -81,11 +81,11 @@ class Request:
         query = self.explanation.query
         if self.relation is None or query.keys:
             return self.explanation
-        return Explanation(make_plan(replace(query, keys="key_1", public_keys=[1]), self.explanation.pipeline))
+        return Explanation(make_plan(replace(query, keys=("key_1",), public_keys=[1]), self.explanation.pipeline))
 
     def is_one_of_0_1_0(self, written: str, claim: Claim) -> bool:
         """Return whether a request that 0.1.0 wrote, which hashed its version and the plan's SQL, is this one."""
-        if ":" in written:
+        if ":" in written or self.explanation.query.key_expressions:
             return False
         if written == self._as_in_0_1_0:
             return True

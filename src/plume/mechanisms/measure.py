@@ -2,7 +2,7 @@
 
 A new measure is one module here, which implements `Mechanism` and ends with its `FORMS`, its name in `mechanisms/forms.py` and in
 `plume/__init__.py`, and one page in docs/guarantees/. What only a few measures have stands elsewhere: aggregates of statements that are
-read in a way of their own in `statement/measures.py`, the names of all of them in `CALLS` of `statement/reading.py`, and what
+read in a way of their own in `statement/measures.py`, the names of all of them in `CALLS` of `relation/parsing.py`, and what
 `plume tune` can estimate in `tuning/pairs.py`. A measure whose bounds may be left open, or that `tune` varies, is also named in
 `auditing/choice.py` and `tuning/tuning.py`.
 """

@@ -67,7 +67,7 @@ def rows(calibrated: CalibratedQuery) -> Map:
     values = {value: Column(column) for column, value in calibrated.values.items()}
     present = tuple(Not(IsNull(given)) for given in identified.values() if columns_of(given))
     condition = (query.condition,) if query.condition else ()
-    columns = (*(query.user, *query.keys), *calibrated.values)
+    columns = (query.user, *query.key_columns, *calibrated.values)
     return Map(
         "rows",
         Scan(INPUT, tuple(dict.fromkeys(columns)), public=False),

@@ -13,19 +13,19 @@ from plume.mechanisms.mechanism import Mechanism
 from plume.plan.types import Kind
 from plume.query import Query
 from plume.redaction import Redaction
+from plume.relation.forms import refuse_unread
+from plume.relation.names import Scope, Uses, qualified
+from plume.relation.relations import PARTS, Call, Given, Select, Source, units
+from plume.relation.scalars import is_call
+from plume.relation.text import Text, Tree
 from plume.settings import AUTO
 from plume.statement.building import Builder, Find
 from plume.statement.clauses import meant
-from plume.statement.forms import refuse_unread
 from plume.statement.measures import Aggregate, Columns, leaves_out_bounds, make_measure
-from plume.statement.names import Scope, Uses, qualified
 from plume.statement.ordering import Ordering, read_ordering
 from plume.statement.public_groups import Keyed, split_public_groups
 from plume.statement.reading import Parsed, read
-from plume.statement.relations import PARTS, Call, Given, Select, Source, units
-from plume.statement.scalars import is_call
 from plume.statement.settings import Settings, read_settings
-from plume.statement.text import Text, Tree
 
 _UNIT = "privacy_unit"
 _PRIVATE_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "order", "limit", "offset", "with_"})

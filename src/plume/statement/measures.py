@@ -16,10 +16,10 @@ from plume.mechanisms.quantiles import quantiles
 from plume.mechanisms.users import users
 from plume.plan.dialect import identifier
 from plume.plan.printing.duckdb import DUCKDB
+from plume.relation.text import Text, Tree, start_of
 from plume.settings import AUTO
 from plume.statement.elsewhere import ENDS
 from plume.statement.settings import is_auto, number
-from plume.statement.text import Text, Tree, start_of
 
 _FORMS = {form.sql.function: (form.make, form.sql.bounds) for form in FORMS.values() if form.sql is not None}
 # What bounds are where none are given: chosen within the budget, as in BigQuery (docs/decisions/0035-bounds-that-are-left-out.md).

@@ -5,27 +5,18 @@ The dialect is the engine's own. The names of aggregates are taken out of it, so
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import StatementError
-from plume.redaction import Redaction, redacting
+from plume.relation.parsing import parse, select_before, tokens_of
+from plume.relation.text import Text, Tree, start_of
 from plume.statement import elsewhere
-from plume.statement.text import Text, Tree, start_of
 
-CALLS = frozenset(
-    {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "STDDEV_POP", "PERCENTILE_CONT", "RANK", "DENSE_RANK"}
-)
-"""Functions of many rows; everything else is a function of one."""
-_TAKEN_OUT = CALLS | {"VARIANCE_POP"}
 _LONGEST = 100_000
-_TOO_DEEP = "this is nested too deeply to be read."
 _FORM = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 8, "
     "privacy_unit_column = user_id) ..."
@@ -64,7 +55,7 @@ def read(text: str, dialect: str) -> Parsed:
     begin, end = _clause(source, tokens)
     _refuse_other_names(source, tokens)
     options = _options(source, tokens[begin + 2 : end], dialect)
-    select = _parse(source, [*tokens[:begin], *tokens[end:]], dialect)
+    select = parse(source, [*tokens[:begin], *tokens[end:]], dialect)
     if not isinstance(select, exp.Select):
         raise source.refusal(
             tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
@@ -72,31 +63,8 @@ def read(text: str, dialect: str) -> Parsed:
     return Parsed(source, select, options, tokens[begin].start, _words([*tokens[:begin], *_unsorted(tokens[end:])]))
 
 
-@cache
-def _dialect(name: str) -> Any:
-    """Make the engine's dialect with quotes as BigQuery has them, in which aggregates are functions like any other."""
-    base: Any = type(Dialect.get_or_raise(name))
-
-    quotes = [*dict.fromkeys([*base.Tokenizer.IDENTIFIERS, "`"])]
-    tokenizer = type("Tokenizer", (base.Tokenizer,), {"IDENTIFIERS": quotes})
-    known = {
-        table: {name: made for name, made in getattr(base.Parser, table).items() if name not in _TAKEN_OUT}
-        for table in ("FUNCTIONS", "FUNCTION_PARSERS")
-    }
-    # What sqlglot does not know it writes to a log, to the letter: a statement could command the terminal of whoever reads it.
-    silent = {"_warn_unsupported": lambda _: None}
-    parser = type("Parser", (base.Parser,), known | silent)
-    parts = {"Tokenizer": tokenizer, "Parser": parser, "STRICT_JSON_PATH_SYNTAX": False}
-    return type("Statement", (base,), parts)()
-
-
 def _tokens(source: Text, dialect: str) -> list[Any]:
-    if "\0" in source.text:
-        raise source.refusal(source.text.index("\0"), "a statement cannot hold the character with the number 0.")
-    refusal = source.refusal(0, "this cannot be read as SQL; is a quote or a comment left open?")
-    with redacting(Exception, to=refusal):
-        source.text.encode()
-        tokens: list[Any] = _dialect(dialect).tokenize(source.text)
+    tokens = tokens_of(source, dialect)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     for token in tokens:
@@ -174,7 +142,7 @@ def _written(token: Any) -> str:
 
 def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Option]:
     """Read OPTIONS (name = value, ...) by parsing it as a call, whose arguments are comparisons."""
-    call = _parse(source, [_select(tokens[0]), *tokens], dialect).expressions[0]
+    call = parse(source, [select_before(tokens[0]), *tokens], dialect).expressions[0]
     options: dict[str, Option] = {}
     for part in call.expressions:
         named = isinstance(part, exp.EQ | exp.PropertyEQ) and isinstance(
@@ -189,41 +157,3 @@ def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Opt
             raise source.refusal(part, f"option {name} is given twice.")
         options[name] = Option(start_of(part.this), part.expression)
     return options
-
-
-def _select(beside: Any) -> Any:
-    """Make the word SELECT, to stand before a token."""
-    return type(beside)(
-        TokenType.SELECT, "SELECT", line=beside.line, col=beside.col, start=beside.start, end=beside.start
-    )
-
-
-def _parse(source: Text, tokens: list[Any], dialect: str) -> Tree:
-    with Redaction((Exception,), lambda error: _failure(source, error)):
-        trees: list[Any] = _dialect(dialect).parser().parse(tokens, source.text)
-    if len(trees) != 1 or trees[0] is None:
-        raise source.refusal(0, _TOO_DEEP)
-    return trees[0]
-
-
-def _failure(source: Text, error: Exception) -> StatementError:
-    match error:
-        case ParseError():
-            return _told(source, error)
-        case RecursionError():
-            return source.refusal(0, _TOO_DEEP)
-        case _:  # sqlglot also fails with errors of Python's own on texts that are not SQL
-            return source.refusal(0, "this cannot be read as SQL.")
-
-
-def _told(source: Text, error: ParseError) -> StatementError:
-    """Say what sqlglot found, and at which character."""
-    found = error.errors[0] if error.errors else {}
-    line, column = int(found.get("line") or 1), int(found.get("col") or 1)
-    lines = source.text.split("\n")
-    end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-    near = str(found.get("highlight") or "")
-    described = str(found.get("description") or "unexpected").rstrip(".")
-    if "Required keyword" in described:
-        described = "something is missing"
-    return source.refusal(max(end - len(near), 0), f"this cannot be read as SQL near {near!r}: {described.lower()}.")

@@ -9,10 +9,10 @@ from typing import Any
 from sqlglot import exp
 
 from plume.privacy.budget import Budget
+from plume.relation.text import Text, Tree
 from plume.settings import AUTO, SETTINGS, Kind
 from plume.statement import elsewhere
 from plume.statement.reading import Option, Parsed
-from plume.statement.text import Text, Tree
 
 PUBLIC_GROUPS = "PUBLIC_GROUPS"
 # Those that must be there come first, since people read the list from its start.

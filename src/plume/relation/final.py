@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as Parsing
 
 from plume.plan.dialect import Dialect
-from plume.statement.names import qualified
-from plume.statement.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
-from plume.statement.text import Tree
+from plume.relation.names import qualified
+from plume.relation.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
+from plume.relation.text import Tree
 
 _MEMBER = "u"
 """What a part of a union is called."""
