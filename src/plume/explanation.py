@@ -165,6 +165,11 @@ class Explanation:
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
             "spends": [f"{part}: {price}" for part, price in prices(self)],
+            **(
+                {"keys": [f"{name}: {text}" for name, text in self.query.key_expressions]}
+                if self.query.key_expressions
+                else {}
+            ),
             "bound": list(_bounds(self)),
             "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {deviation(self, n)}" for n in self.noise],

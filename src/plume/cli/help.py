@@ -21,6 +21,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "More about what to ask": (
         *(
             "--query",
+            "--key-as",
+            "--no-keys",
             "--public-keys",
             "--min-users",
             "--selection",
