@@ -193,7 +193,10 @@ def test_the_limit_of_a_total_plays_no_part(limit: object) -> None:
         ({"public_keys": ["x"]}, "a total has no keys, so leave public_keys out"),
         ({"min_users": 2}, "min_users is 2, and keys is empty; a total is released whoever is in it"),
         ({"max_keys_per_user": 0}, "max_keys_per_user is 0"),
-        ({"keys": None}, "keys is None; it must be the name of a column, or a list of names; .. asks for a total"),
+        (
+            {"keys": None},
+            "keys is None; it must be the name of a column, a list of names, or a mapping of names to expressions; .. asks for a total",
+        ),
         ({"keys": {}}, "keys is {}"),
         ({"shares": {"selection": 2}}, "the parts that spend are users"),
     ],
@@ -216,3 +219,11 @@ def test_audit_and_tune_refuse_a_total() -> None:
         plume.audit(query)
     with pytest.raises(UsageError, match="tuning estimates which keys would be shown, and keys is empty"):
         plume.tune(query, "rows.parquet")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a.b", "a[0]", "0"])
+def test_public_keys_of_a_column_whose_name_looks_like_a_path_are_checked(name: str) -> None:
+    """Arrow takes such names for paths into structures."""
+    assert asking(keys=name, public_keys=["x", "y"]).public_keys.num_rows == 2
+    with pytest.raises(PublicKeysError, match="public_keys holds 1 duplicates"):
+        asking(keys=name, public_keys=["x", "x"])

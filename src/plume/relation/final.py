@@ -200,7 +200,12 @@ def final_scalar(tree: Tree, dialect: Dialect) -> Tree:
         case exp.Floor() | exp.Ceil() if "decimals" in parts and not dialect.statements.rounds_to_places:
             return _rounded(type(tree), parts["this"], parts["decimals"])
         case _:
-            return type(tree)(**parts)
+            return type(tree)(**(parts | _notes(tree, dialect)))
+
+
+def _notes(tree: Tree, dialect: Dialect) -> dict[str, bool]:
+    """Note what the engine's parser notes of a division: what its dialect makes of zero, by which nothing is divided any more."""
+    return {"safe": Parsing.get_or_raise(dialect.name).SAFE_DIVISION} if isinstance(tree, exp.Div) else {}
 
 
 def _final_argument(value: Any, dialect: Dialect) -> Any:

@@ -21,7 +21,7 @@ LABEL = "rows"
 """What the table is called in a tree."""
 TABLE = "given_1"
 """What it is called in an engine."""
-_LONGEST = 10_000
+_LONGEST = 100_000
 _EXAMPLE = 'write an expression, such as "DATE_TRUNC(day, MONTH)" or "LOWER(country)"'
 
 
@@ -36,7 +36,7 @@ class KeyExpression:
     @property
     def is_column(self) -> bool:
         """Whether it is a column as it is."""
-        return isinstance(self.tree, exp.Column)
+        return isinstance(self.tree.unnest(), exp.Column)
 
 
 def read_key(name: str, text: Any, language: str = "duckdb") -> KeyExpression:
@@ -50,7 +50,7 @@ def read_key(name: str, text: Any, language: str = "duckdb") -> KeyExpression:
     if not isinstance(text, str) or not text.strip():
         raise ExpressionError(f"key {name!r} is {shortened(repr(text))}; {_EXAMPLE}.")
     if len(text) > _LONGEST:
-        raise ExpressionError(f"the expression of key {name!r} is longer than {_LONGEST:,} characters.")
+        raise ExpressionError(f"the expression of key {shortened(repr(name))} is longer than {_LONGEST:,} characters.")
     told = Redaction(
         (StatementError,), lambda error: ExpressionError(f"key {name!r} is {shortened(repr(text))}; {error}")
     )
