@@ -25,7 +25,7 @@ MEANINGS = {
     "epsilon": "how much may be learned of one user, such as 1.0; smaller is safer, and noisier",
     "high": "the largest value that counts as it is, such as 60; larger ones are moved to it",
     "high_total": "the most that one user may add to a key in total, such as 60",
-    "keys": "the column to group by, such as 'country', or a list of columns",
+    "keys": "the column to group by, such as 'country', or a list of columns; [] asks for a total",
     "low": "the smallest value that counts as it is, such as 0; smaller ones are moved to it",
     "low_total": "the least that one user may add to a key in total, such as 0",
     "max_keys_per_user": "the limit on the keys that one user counts in, such as 8",
