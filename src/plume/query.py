@@ -15,11 +15,11 @@ from plume.errors import (
     BoundError,
     BudgetError,
     ColumnNotFound,
-    ExpressionError,
     MeasureError,
     PublicKeysError,
     shown,
 )
+from plume.grouping import is_name, read_keys, refuse_bad_name
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
 from plume.output.reliability import RELIABLE
@@ -27,7 +27,6 @@ from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
 from plume.redaction import Redaction
-from plume.relation.key_expression import read_key
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
 from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, Kind
@@ -128,10 +127,10 @@ class Query:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _refuse_bad_name("user", self.user)
-        given = _expressions(self)
-        _set(self, "keys", _names(self, given))
-        _set(self, "key_expressions", tuple((name, text) for name, text in given.items() if not _is_itself(name, text)))
+        refuse_bad_name("user", self.user)
+        keys = read_keys(self.keys, self.key_expressions, user=self.user)
+        _set(self, "keys", keys.names)
+        _set(self, "key_expressions", keys.expressions)
         _set(self, "measures", _measures(self.measures))
         _refuse_bad_settings(self)
         if not self.keys:
@@ -241,73 +240,6 @@ def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)
 
 
-def _names(query: Query, expressions: Mapping[str, str]) -> tuple[str, ...]:
-    """Name the keys: columns first, unless a mapping or the names themselves say otherwise."""
-    given: Any = query.keys
-    if not isinstance(given, str | list | tuple) and not (isinstance(given, Mapping) and given):
-        raise ColumnNotFound(
-            f"keys is {given!r}; it must be the name of a column, a list of names, or a mapping of names to expressions; "
-            "[] asks for a total."
-        )
-    names = (given,) if isinstance(given, str) else tuple(given)
-    for name in names:
-        _refuse_bad_name("a key", name)
-    return (*names, *(name for name in expressions if name not in names))
-
-
-def _expressions(query: Query) -> dict[str, str]:
-    """Bring the expressions of keys into one form, and refuse those that are none."""
-    with Redaction((TypeError, ValueError), lambda _: _no_expressions(query)):
-        given: dict[Any, Any] = dict(query.key_expressions)
-    keys: Any = query.keys
-    if isinstance(keys, Mapping):
-        if given:
-            raise ExpressionError(
-                "keys is a mapping, and key_expressions is given too; give all expressions in one of them."
-            )
-        given = dict(keys)
-    for name, text in given.items():
-        _refuse_bad_expression(query, name, text)
-    return given
-
-
-def _is_itself(name: str, text: str) -> bool:
-    """Return whether an expression is nothing but the column of its name."""
-    key = read_key(name, text)
-    return key.is_column and [*key.columns] == [name]
-
-
-def _refuse_bad_expression(query: Query, name: Any, text: Any) -> None:
-    _refuse_bad_name("a key", name)
-    key = read_key(name, text)
-    if not key.columns:
-        raise ExpressionError(f"key {name!r} is {shown(text)}, which reads no column; keys=[] asks for a total.")
-    for column in key.columns:
-        _refuse_bad_name(f"a column in the expression of key {name!r}", column)
-        if column.casefold() == query.user.casefold():
-            raise ExpressionError(
-                f"key {name!r} is {shown(text)}, which reads {column!r}, the user; a key must not be made of the user itself."
-            )
-
-
-def _no_expressions(query: Query) -> ExpressionError:
-    return ExpressionError(
-        f"key_expressions is {query.key_expressions!r}; it must be a mapping, such as {{'month': 'DATE_TRUNC(day, MONTH)'}}."
-    )
-
-
-def _refuse_bad_name(what: str, name: Any) -> None:
-    if not _is_name(name):
-        raise ColumnNotFound(f"{what} is {name!r}; it must be the name of a column.")
-
-
-def _is_name(name: Any) -> bool:
-    """Return whether every engine and file can hold a text as a name."""
-    return (
-        isinstance(name, str) and name != "" and not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in name)
-    )
-
-
 def _measures(given: Any) -> tuple[Mechanism, ...]:
     measures = tuple(given) if isinstance(given, list | tuple) else (given,)
     if not measures or not all(_is_measure(measure) for measure in measures):
@@ -316,9 +248,9 @@ def _measures(given: Any) -> tuple[Mechanism, ...]:
         )
     for measure in measures:
         for column in measure.value_columns:
-            _refuse_bad_name("the column of a measure", column)
+            refuse_bad_name("the column of a measure", column)
         for name in (measure.name, *measure.columns):
-            if not _is_name(name):
+            if not is_name(name):
                 raise MeasureError(f"a measure is named {name!r}; a name must be text with at least one character.")
     return measures
 
