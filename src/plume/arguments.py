@@ -24,7 +24,7 @@ MEANINGS = {
     "epsilon": "how much may be learned about one user, such as 1.0; a smaller one protects more and adds more noise",
     "high": "the largest value that counts as it is, such as 60; larger ones are clamped to it",
     "high_total": "the most that one user may add to a key in total, such as 60",
-    "keys": "the column to group by, such as 'country', or a list of columns",
+    "keys": "the column to group by, such as 'country', or a list of columns; [] asks for a total",
     "low": "the smallest value that counts as it is, such as 0; smaller ones are clamped to it",
     "low_total": "the least that one user may add to a key in total, such as 0",
     "max_keys_per_user": "the limit on keys per user, such as 8",
@@ -83,9 +83,15 @@ def call_checked(
 
 
 def making_checked(
-    *, auto: Sequence[str] = (), instead: Mapping[str, str] | None = None
+    *,
+    auto: Sequence[str] = (),
+    instead: Mapping[str, str] | None = None,
+    unless: Mapping[str, Callable[[Mapping[str, Any]], bool]] | None = None,
 ) -> Callable[[type[T]], type[T]]:
-    """Make a class explain a call that does not fit it, as `call_checked` does for functions."""
+    """Make a class explain a call that does not fit it, as `call_checked` does for functions.
+
+    `unless` names arguments that must be given although they have a default, unless a function of what is given says otherwise.
+    """
     hints = _Hints(auto, instead or {}, MEANINGS)
 
     def decorate(made: type[T]) -> type[T]:
@@ -93,13 +99,22 @@ def making_checked(
 
         @wraps(prepare)
         def checked(self: Any, *args: Any, **kwargs: Any) -> None:
-            _refuse_misfit(fitting, f"plume.{made.__name__}", args, kwargs, hints)
+            needed = [name for name, spared in (unless or {}).items() if not spared(kwargs)]
+            _refuse_misfit(_with_needed(fitting, needed), f"plume.{made.__name__}", args, kwargs, hints)
             prepare(self, *args, **kwargs)
 
         made.__init__ = checked  # type: ignore[method-assign]  # its signature is what it wraps
         return made
 
     return decorate
+
+
+def _with_needed(fitting: Signature, needed: Sequence[str]) -> Signature:
+    """Take the defaults of arguments away."""
+    parameters = fitting.parameters.items()
+    return fitting.replace(
+        parameters=[one.replace(default=Parameter.empty) if name in needed else one for name, one in parameters]
+    )
 
 
 def _refuse_misfit(

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from plume.errors import ColumnNotFound, ConditionError
+from plume.errors import ColumnNotFound, ConditionError, shortened
 from plume.plan.expressions import (
     AllOf,
     AnyOf,
@@ -45,7 +45,6 @@ _MOMENTS = {
 # All that the parser may note about a part of a condition; `negate` is its way to say NOT LIKE.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "to", "negate", "quoted", "is_string"})
 _DEEPEST = 50
-_LONGEST_QUOTE = 200
 _ALLOWED = (
     "a condition compares columns with constants (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL), joined by AND, OR and NOT, "
     "such as \"seconds > 3 AND country IN ('DE', 'FR')\""
@@ -66,7 +65,7 @@ def parse_condition(text: str) -> Expression:
 @lru_cache
 def _parse(text: str) -> Expression:
     """Parse a text once: queries and measures are copied again and again, and a tree never changes."""
-    refusal = ConditionError(f"where = {_shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
+    refusal = ConditionError(f"where = {shortened(repr(text))} cannot be read as a condition; {_ALLOWED}.")
     with redacting(Exception, to=refusal):  # sqlglot also fails with errors of Python's own on texts that are not SQL
         text.encode()
         tree: Any = parse_one(text, dialect="duckdb", into=exp.Condition)
@@ -201,15 +200,11 @@ def quotes_hint(column: Any) -> str:
 
 
 def _in_single_quotes(text: str) -> str:
-    written = _shortened("'" + text.replace("'", "''") + "'")
+    written = shortened("'" + text.replace("'", "''") + "'")
     return f" Double quotes are for names of columns; text is written in single quotes: {written}."
 
 
 def _refusal(tree: Any) -> ConditionError:
     return ConditionError(
-        f"where holds {_shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}.{quotes_hint(tree)}"
+        f"where holds {shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}.{quotes_hint(tree)}"
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

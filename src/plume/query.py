@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -10,7 +11,15 @@ import pyarrow as pa
 
 from plume.arguments import making_checked
 from plume.condition import parse_condition
-from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
+from plume.errors import (
+    BoundError,
+    BudgetError,
+    ColumnNotFound,
+    MeasureError,
+    PublicKeysError,
+    shown,
+)
+from plume.grouping import is_name, read_keys, refuse_bad_name
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
 from plume.output.reliability import RELIABLE
@@ -44,7 +53,14 @@ _IN_BUDGET = "epsilon and delta belong to the budget: budget=plume.Budget(epsilo
 PublicKeys = Sequence[Any] | str | Path | Any
 
 
-@making_checked(auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET})
+def _is_total(given: Mapping[str, Any]) -> bool:
+    keys = given.get("keys")
+    return isinstance(keys, list | tuple) and not keys and not given.get("key_expressions")
+
+
+@making_checked(
+    auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET}, unless={"max_keys_per_user": _is_total}
+)
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A private GROUP BY.
@@ -59,12 +75,13 @@ class Query:
     user: str
     """The column that identifies the user (the privacy unit)."""
     keys: tuple[str, ...]
-    """The columns to group by; one name or several."""
+    """The columns to group by; one name or several. None of them: one row for everything, which is known without looking at the data."""
     measures: tuple[Mechanism, ...]
     """What to compute per key."""
-    max_keys_per_user: int | str
+    max_keys_per_user: int | str = 1
     """The paper's L. The limit on keys per user: with Laplace noise, users above it are cut to it; with Gaussian noise, they count in
-    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget."""
+    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget.
+    It must be given, unless there are no keys."""
     budget: Budget
     """The most the release may spend."""
     where: str | None = None
@@ -81,6 +98,9 @@ class Query:
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
     """What parts of the query weigh when the budget is shared out: "selection" and measures by name, as a mapping to numbers."""
+    key_expressions: tuple[tuple[str, str], ...] = ()
+    """What those keys are that are not columns as they are: name and expression. Given as a mapping of names to expressions, or by
+    `keys` as such a mapping."""
     population: int | None = None
     """The number of people the users are drawn from, as the analyst knows it and not from the data. A delta above 1 divided by it is
     cautioned against. It changes nothing else."""
@@ -91,9 +111,9 @@ class Query:
             self,
             *,
             user: str,
-            keys: str | Sequence[str],
+            keys: str | Sequence[str] | Mapping[str, str],
             measures: Mechanism | Sequence[Mechanism],
-            max_keys_per_user: int | str,
+            max_keys_per_user: int | str = 1,
             budget: Budget,
             where: str | None = None,
             public_keys: PublicKeys | None = None,
@@ -102,14 +122,19 @@ class Query:
             noise: str = AUTO,
             composition: str = TIGHT,
             shares: Mapping[str, float | Fraction] | Sequence[tuple[str, float | Fraction]] = (),
+            key_expressions: Mapping[str, str] | Sequence[tuple[str, str]] = (),
             population: int | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _refuse_bad_name("user", self.user)
-        _set(self, "keys", _names(self.keys))
+        refuse_bad_name("user", self.user)
+        keys = read_keys(self.keys, self.key_expressions, user=self.user)
+        _set(self, "keys", keys.names)
+        _set(self, "key_expressions", keys.expressions)
         _set(self, "measures", _measures(self.measures))
         _refuse_bad_settings(self)
+        if not self.keys:
+            _set(self, LIMIT, 1)  # everybody is in the one row
         _refuse_equal_names(self)
         if not isinstance(self.budget, Budget):
             raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
@@ -127,6 +152,11 @@ class Query:
         Takes what Query takes.
         """
         return cls(**settings, selection="laplace_threshold", noise="laplace", composition=BASIC)
+
+    @property
+    def has_public_keys(self) -> bool:
+        """Whether it is known without looking at the data which keys there are; that of a query without keys there is one."""
+        return self.public_keys is not None or not self.keys
 
     @property
     def condition(self) -> Expression | None:
@@ -147,6 +177,16 @@ class Query:
     def selection_limit(self) -> int:
         """The limit; where it is still open, the number of keys per user that selection takes instead."""
         return self.max_keys_per_user if isinstance(self.max_keys_per_user, int) else _KEYS_WHEN_SELECTING
+
+    @property
+    def key_columns(self) -> tuple[str, ...]:
+        """The columns of the rows that are grouped by: of a key that is computed, one that no other has the name of."""
+        computed = {name for name, _ in self.key_expressions}
+        columns = {self.user, *self.measured_columns, *(key for key in self.keys if key not in computed)}
+        columns |= columns_of(self.condition) if self.condition is not None else frozenset()
+        taken = {column.casefold() for column in columns}
+        free = (name for number in count(1) if (name := f"computed_{number}") not in taken)
+        return tuple(next(free) if key in computed else key for key in self.keys)
 
     @property
     def released_columns(self) -> tuple[str, ...]:
@@ -190,34 +230,14 @@ class Query:
         return render("query.html", settings=settings(self))
 
 
-def condition_texts(query: Query) -> tuple[str | None, ...]:
-    """Give all conditions as they were written."""
-    return (query.where, *(getattr(measure, "where", None) for measure in query.measures))
+def written_texts(query: Query) -> tuple[str | None, ...]:
+    """Give all conditions and expressions as they were written."""
+    expressions = (text for _, text in query.key_expressions)
+    return (query.where, *expressions, *(getattr(measure, "where", None) for measure in query.measures))
 
 
 def _set(query: Query, name: str, value: Any) -> None:
     object.__setattr__(query, name, value)
-
-
-def _names(given: Any) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
-    if not names:
-        raise ColumnNotFound(f"keys is {given!r}; it must be the name of a column, or a list of names.")
-    for name in names:
-        _refuse_bad_name("a key", name)
-    return names
-
-
-def _refuse_bad_name(what: str, name: Any) -> None:
-    if not _is_name(name):
-        raise ColumnNotFound(f"{what} is {name!r}; it must be the name of a column.")
-
-
-def _is_name(name: Any) -> bool:
-    """Return whether every engine and file can hold a text as a name."""
-    return (
-        isinstance(name, str) and name != "" and not any(char == "\0" or "\ud800" <= char <= "\udfff" for char in name)
-    )
 
 
 def _measures(given: Any) -> tuple[Mechanism, ...]:
@@ -228,9 +248,9 @@ def _measures(given: Any) -> tuple[Mechanism, ...]:
         )
     for measure in measures:
         for column in measure.value_columns:
-            _refuse_bad_name("the column of a measure", column)
+            refuse_bad_name("the column of a measure", column)
         for name in (measure.name, *measure.columns):
-            if not _is_name(name):
+            if not is_name(name):
                 raise MeasureError(f"a measure is named {name!r}; a name must be text with at least one character.")
     return measures
 
@@ -266,7 +286,7 @@ def _refuse_bad_size(name: str, size: Any) -> None:
 
 def _refuse_bad_noise(query: Query) -> None:
     _refuse_gaussian_noise_with_basic_composition(query)
-    if query.public_keys is None and query.budget.delta == 0:
+    if not query.has_public_keys and query.budget.delta == 0:
         raise BudgetError(
             "delta is 0; selecting keys from data needs a delta above 0, such as 1e-6. With public_keys= it may be 0."
         )
@@ -304,7 +324,7 @@ def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     """Bring weights into one form, and refuse those that belong to no part of the query."""
     with Redaction((TypeError, ValueError), lambda _: _no_mapping(query)):
         given: dict[str, Any] = dict(query.shares)
-    selection = (SELECTION,) if query.public_keys is None else ()
+    selection = () if query.has_public_keys else (SELECTION,)
     parts = (*selection, *query.choices, *(measure.name for measure in query.measures))
     for name, weight in given.items():
         if parts.count(name) != 1:
@@ -351,6 +371,8 @@ def _refuse_equal_names(query: Query) -> None:
 def _public_keys(query: Query) -> pa.Table | Path | None:
     """Bring public keys into one form: a table with the key columns, or the path of a file that holds one."""
     given = query.public_keys
+    if not query.keys:
+        _refuse_beside_a_total(query)
     if given is None:
         return None
     if query.min_users > 1:
@@ -367,3 +389,11 @@ def _public_keys(query: Query) -> pa.Table | Path | None:
         )
     check_public_keys(keys)
     return keys
+
+
+def _refuse_beside_a_total(query: Query) -> None:
+    """Refuse what is about keys where there are none."""
+    if query.public_keys is not None:
+        raise PublicKeysError("public_keys is given, and keys is empty; a total has no keys, so leave public_keys out.")
+    if query.min_users > 1:
+        raise BoundError(f"min_users is {query.min_users}, and keys is empty; a total is released whoever is in it.")

@@ -13,6 +13,7 @@ from plume.calibration.calibrated_query import CalibratedQuery
 from plume.cautions import warn
 from plume.choosing.histogram import BUCKET, Share
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables, share_above
+from plume.computed_keys import rows_of_query
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
@@ -39,7 +40,7 @@ from plume.plan.analysis import steps
 from plume.plan.types import Kind, Schema
 from plume.planning import make_plan
 from plume.progress import show_progress
-from plume.query import Query, condition_texts
+from plume.query import Query, written_texts
 from plume.redaction import redacting
 from plume.release import Release, release_of
 from plume.schema import check_meetings, check_relation, check_schema, described, table_for
@@ -47,6 +48,8 @@ from plume.selection.public_keys import check_public_keys
 from plume.whole_sums import with_whole_sums
 
 _PUBLIC = "public_keys"
+# As the plan of a query without keys has it, in the type of the plan's constant.
+_THE_ONE_KEY = pa.table({"key_1": pa.array([1], pa.int32())})
 
 
 def _charge_nobody() -> None:
@@ -172,16 +175,16 @@ def _run_planned(
     charge: Callable[[], None] = _charge_nobody,
 ) -> Release:
     query = planned.query
-    tables = dict(data.tables) if isinstance(data, Relation) else {INPUT: table_for(query, data)}
+    relation = relation_for(query, data, engine)
+    tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
-    with pointing_to_quotes(condition_texts(query)), engine.open(tables) as session:
-        if isinstance(data, Relation):
-            _relate(session, data)
-        schema = session.schema(INPUT)
-        check_schema(query, schema, source=described(data))
+    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+        schema = read_rows(session, query, relation, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, planned.calibrated, schema)
+        elif not query.keys:
+            session.write(SELECTED_KEYS, _THE_ONE_KEY, types={})
         for name, table in public_tables(planned).items():
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
@@ -192,8 +195,25 @@ def _run_planned(
             planned, above[what] = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    whole = with_whole_sums(rows, planned.calibrated.query, schema)
+    named = rows.drop_columns(list(planned.calibrated.unnamed_keys))
+    whole = with_whole_sums(named, planned.calibrated.query, schema)
     return release_of(whole, Explanation(planned), private=entropy.private, above=above)
+
+
+def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
+    """Give the relation that makes the rows of a query; None if they are those of its table, as they are."""
+    if isinstance(data, Relation):
+        return data
+    return rows_of_query(query, data, engine.dialect) if query.key_expressions else None
+
+
+def read_rows(session: Session, query: Query, relation: Relation | None, *, source: str) -> Schema:
+    """Make the rows of a query readable in a session that has its tables, and refuse those that do not fit it."""
+    if relation is not None:
+        _relate(session, relation)
+    schema = session.schema(INPUT)
+    check_schema(query, schema, source=source)
+    return schema
 
 
 def _choose_next(planned: OpenQuery, walk: Walk, session: Session) -> tuple[PlannedQuery, Share]:
@@ -217,8 +237,8 @@ def _relate(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
-        "the statement does not fit the types of its columns; check that text is not compared with numbers and that dates are not "
-        "added up, and CAST what must be of another type."
+        f"{'the statement' if relation.statement else 'an expression of keys'} does not fit the types of its columns; "
+        "check that text is not compared with numbers and that dates are not added up, and CAST what must be of another type."
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
@@ -249,10 +269,11 @@ def _write_public_keys(session: Session, calibrated: CalibratedQuery, schema: Sc
             f"public_keys holds floating-point numbers or the like in {inexact[0]!r}; cast them first."
         )
     given = session.fetch(_PUBLIC, keys).select(list(keys)).rename_columns(list(calibrated.keys))
+    types = {name: schema[column] for name, column in zip(keys, calibrated.query.key_columns, strict=True)}
     written: pa.Table | None = None
     lossless = False
     with suppress(EngineError):
-        written = _rewritten(session, SELECTED_KEYS, given, calibrated, schema)
+        written = _rewritten(session, SELECTED_KEYS, given, calibrated, types)
         # 1.5 becomes the integer 2 without complaint, but does not come back.
         lossless = _rewritten(session, f"{_PUBLIC}_again", written, calibrated, given_types).equals(given)
     if written is None or not lossless:

@@ -30,8 +30,8 @@ def check_schema(query: Query, schema: Schema, *, source: str) -> None:
     for name in columns_used(query):
         refuse_missing(name, tuple(schema), source=source)
     _check_user(query.user, schema[query.user])
-    for key in query.keys:
-        _check_key(key, schema[key])
+    for key, column in zip(query.keys, query.key_columns, strict=True):
+        _check_key(key, schema[column], computed=key != column)
     for measure in query.measures:
         for name, kinds in measure.value_columns.items():
             _check_value(name, schema[name], kinds)
@@ -94,7 +94,7 @@ def described(data: Any) -> str:
 def columns_used(query: Query) -> tuple[str, ...]:
     """List the columns of the table a query reads, each once."""
     conditional = (name for condition in query.conditions for name in _columns_in(condition))
-    return tuple(dict.fromkeys((query.user, *query.keys, *query.value_columns, *conditional)))
+    return tuple(dict.fromkeys((query.user, *query.key_columns, *query.value_columns, *conditional)))
 
 
 def kinds_expected(query: Query) -> dict[str, Kind]:
@@ -107,12 +107,12 @@ def kinds_expected(query: Query) -> dict[str, Kind]:
         expected |= {column.name: kind_of(value) for column, value in _compared(condition)}
     for measure in query.measures:
         expected |= {name: _read_as(kinds) for name, kinds in measure.value_columns.items()}
-    return expected | dict.fromkeys((query.user, *query.keys), Kind.TEXT)
+    return expected | dict.fromkeys((query.user, *query.key_columns), Kind.TEXT)
 
 
 def table_for(query: Query, data: Any) -> Table:
     """Say how an engine is to read the data of a query."""
-    return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.keys)))
+    return Table(data, kinds_expected(query), grouped=frozenset((query.user, *query.key_columns)))
 
 
 def refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
@@ -134,7 +134,12 @@ def _check_user(name: str, found: ColumnType) -> None:
         )
 
 
-def _check_key(name: str, found: ColumnType) -> None:
+def _check_key(name: str, found: ColumnType, *, computed: bool) -> None:
+    if not found.exact and computed:
+        raise ColumnTypeError(
+            f"key {name!r} is computed as {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
+            "CAST it, as in CAST(FLOOR(age / 10) AS INT)."
+        )
     if not found.exact:
         raise ColumnTypeError(
             f"key column {name!r} is {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "

@@ -38,6 +38,7 @@ class SettingKind(Enum):
     NUMBER = "a number"
     WORD = "one of the choices"
     WEIGHTS = "a table of numbers"
+    EXPRESSIONS = "a table of texts"
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,18 @@ class Setting:
     """What it is called among the OPTIONS of a statement, if it is one of them."""
     sql_help: str = ""
     """What it means there, with an example."""
+    sql_default: Any = None
+    """What a statement means that leaves it out, if that is not the same as elsewhere."""
 
     @property
     def flag(self) -> str:
         """The option of the command line."""
         return f"--{self.option or self.name.replace('_', '-')}"
+
+    @property
+    def is_required_in_sql(self) -> bool:
+        """Whether every statement must give it."""
+        return self.required and self.sql_default is None
 
 
 SETTINGS = (
@@ -96,6 +104,7 @@ SETTINGS = (
         metavar="NUMBER",
         sql="max_groups_contributed",
         sql_help="the limit on groups per user, as in max_groups_contributed = 8",
+        sql_default=1,
     ),
     Setting(
         "epsilon",
@@ -164,6 +173,14 @@ SETTINGS = (
         default=(),
         option="share",
         metavar="PART WEIGHT",
+    ),
+    Setting(
+        "key_expressions",
+        SettingKind.EXPRESSIONS,
+        "A key that is computed: --key-as month 'DATE_TRUNC(day, MONTH)'; repeatable.",
+        default=(),
+        option="key-as",
+        metavar="NAME EXPRESSION",
     ),
     Setting(
         "population",

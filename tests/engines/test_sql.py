@@ -245,6 +245,17 @@ def test_numbers_that_are_left_open_are_chosen_and_told() -> None:
     assert release.to_arrow()["recipe"].to_pylist() == ["lasagna", "soup", "tiramisu"]
 
 
+def test_bounds_that_are_left_out_are_chosen_and_told(engine: Engine) -> None:
+    """With an epsilon of 200 keys of 60 users are missed less than once in 10^9 runs."""
+    text = (
+        private().replace("max_groups_contributed = 8, ", "")
+        + "recipe, COUNT(*) AS n, SUM(seconds) AS s, AVG(seconds) AS m FROM searches GROUP BY recipe ORDER BY 1"
+    )
+    release = plume.sql(text, tables={"searches": SEARCHES}, engine=engine)
+    assert set(release.chosen) == {"n: max_per_key", "s: high_total", "m: high"}
+    assert release.explanation.query.max_keys_per_user == 1
+
+
 def test_the_order_of_equal_numbers_shows_in_nothing(engine: Engine) -> None:
     """Other users have a hand in the order of rows. Text of a number would tell 0.0 from -0.0."""
     text = (

@@ -13,10 +13,14 @@ from random import Random
 
 import pyarrow as pa
 
+from plume.computed_keys import rows_of_query
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation
 from plume.engines.spark import Spark
 from plume.errors import PlumeBug, PlumeError
+from plume.mechanisms.users import users
+from plume.privacy.budget import Budget
+from plume.query import Query
 from plume.running import explain
 from plume.statement.answering import StatementQuery, ask
 
@@ -68,6 +72,7 @@ STATEMENTS = (
     f"{HEAD} k, COUNT(x, contribution_bounds_per_group => (0, AUTO)) FROM ({GROUPED}) GROUP BY k",
     f"{HEAD.replace('= u)', '= a.u)')} a.t, COUNT(DISTINCT a.u) FROM rows AS a JOIN rows AS b ON a.u = b.u AND {{e}} GROUP BY a.t",
     f"WITH c AS ({UNITED}) {HEAD} t, PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 1)) FROM c GROUP BY t",
+    f"{HEAD} t, COUNT({{e}}), SUM({{e}}) AS s, AVG(f) AS m FROM rows GROUP BY t",
     f"{HEAD} t, COUNT(DISTINCT u) FROM (SELECT DISTINCT u, t FROM rows QUALIFY {{e}}) LEFT JOIN listed USING (t) GROUP BY t",
 )
 ROWS = pa.table(
@@ -82,6 +87,8 @@ _QUOTED = {
     "duckdb": re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\""""),
     "spark": re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`]|``)*`""", re.DOTALL),
 }
+# Of how many cases the expression is the key of a query.
+_KEYS = 0.3
 _QUOTES = ("'", '"', "`", "", "/*", "--", "$$")
 
 
@@ -139,8 +146,51 @@ def every_slot(dialect: str, random: Random) -> Iterator[Case]:
             yield Case(put(text, place, random), dialect)
 
 
+def every_slot_of_keys(random: Random) -> Iterator[str]:
+    """Put a marker into every slot of every expression, as the key of a query."""
+    for expression in map(plain, EXPRESSIONS):
+        for place in range(slots(expression)):
+            yield put(expression, place, random)
+
+
+def key_printed_raw(text: str, dialect: str) -> str | None:
+    """Print the rows of a query whose key has this name and expression, and give what is outside of quotes; None if nothing is."""
+    try:
+        query = Query(
+            user="u",
+            keys={f"{text} key": text, text[:9] or "k": "t"},
+            measures=users(),
+            max_keys_per_user=1,
+            budget=Budget(1, 1e-5),
+        )
+        printed = rows_of_query(query, ROWS, ENGINES[dialect].dialect).select
+    except PlumeBug as bug:
+        return str(bug)
+    except PlumeError:
+        return None
+    except Exception as error:  # noqa: BLE001 - whoever wrote it is owed a sentence
+        return type(error).__name__
+    found = unquoted(printed, dialect)
+    return found if MARKER in found.lower() else None
+
+
+def check_keys(random: Random) -> str | None:
+    """Make up a nested expression of a key with markers in one to three of its slots."""
+    text = nested(random)
+    for _ in range(random.randint(1, 3)):
+        text = put(text, random.randrange(slots(text)), random)
+    dialect = random.choice(list(ENGINES))
+    with logged() as records:
+        raw = key_printed_raw(text, dialect)
+    if raw is not None:
+        return f"printed outside of quotes on {dialect}:\n{text}\n\n{raw}"
+    return f"written to a log on {dialect}:\n{text}\n\n{records[0]}" if records else None
+
+
 def check(random: Random) -> str | None:
     """Make up a nested expression in a statement with markers in one to three of its slots, and print it on one of the dialects."""
+    if random.random() < _KEYS:
+        return check_keys(random)
     text = random.choice(STATEMENTS).replace("{e}", nested(random))
     for _ in range(random.randint(1, 3)):
         text = put(text, random.randrange(slots(text)), random)

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import plume
 from fuzz.columns import COLUMNS, DAYS, FIELDS, MOMENTS, ORDINARY_FIELDS, Hostile
 from outcomes import RELEASED, outcome
+from plume.computed_keys import rows_of_query
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation
 from plume.statement.answering import ask
@@ -44,6 +45,14 @@ LABELS: tuple[Any, ...] = ("__arrow_array__", "__arrow_c_array__", "cat", "dtype
 _SPOILT = "by its bits"
 # What the two tables are called is not data.
 _FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
+EXPRESSIONS = (
+    "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
+    "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
+    "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x IN (1, 2, 3, 4, 5, 6, 7)", "x > 5",
+    "x < DATE '2020-01-01'",
+    "x < TIMESTAMP '9999-12-31 00:00:00'", "COALESCE(x, x)", "GREATEST(x, x)", "NULLIF(x, x)", "x IS NULL", "STARTS_WITH(x, 'a')",
+    "CASE WHEN x = x THEN 1 ELSE 0 END", "ABS(x)", "x % 3", "x",
+)  # fmt: skip
 _KINDS = tuple(dict.fromkeys(column.kind for column in COLUMNS))
 # Ids that are one as doubles, and that no column has among its hostile values.
 NEAR = 10**38 + 7
@@ -230,11 +239,19 @@ def _query(
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:
         return None
+    if form == "database" and (query.key_expressions or not query.keys):
+        return None
     told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {asked}"
     if form != "database":
-        return Case(told, lambda data: plume.run(query, data, engine=engine), *found)
+        looked = _keys_of_others(query, engine) if query.key_expressions and isinstance(engine, DuckDB) else None
+        return Case(told, lambda data: plume.run(query, data, engine=engine), *found, looked)
     text = _as_statement(query)
     return Case(f"{told}: {text}", lambda data: plume.sql(text, tables={"t": data}), *found)
+
+
+def _keys_of_others(query: plume.Query, engine: Engine) -> Callable[[Any], Counter[str]]:
+    """Look at what a query with computed keys makes of the rows of others."""
+    return lambda data: _rows_of(rows_of_query(query, data, engine.dialect), query.user, engine)
 
 
 def _as_statement(query: plume.Query) -> str:
@@ -272,6 +289,22 @@ def as_value(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
             plume.vector_sum(["x"], norm=3), plume.stddev("x", -1e9, 1), plume.sum("x", low_total=0, high_total=1e-9),
         ]  # fmt: skip
     return _query(rng, folder, engine, {"x": column}, measures=rng.sample(measures, rng.choice([1, 2])))
+
+
+def in_a_key_expression(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    columns = {"x": rng.choice(COLUMNS), "y": rng.choice(COLUMNS)}
+    keys = {
+        rng.choice(["e", "x", "k"]): rng.choice(EXPRESSIONS),
+        rng.choice(["f", "name"]): rng.choice(["k", "k", "y", *EXPRESSIONS]),
+    }
+    where = {"where": _condition(rng, columns)} if rng.random() < 0.3 else {}
+    return _query(rng, folder, engine, columns, keys=keys, **where)
+
+
+def as_a_total(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    """All rows are in the one key, whatever is in them; the database form asks by a key and is left out."""
+    measures = rng.choice([[plume.count(1, column="x")], [plume.users(), plume.sum("x", low_total=0, high_total=9)]])
+    return _query(rng, folder, engine, {"x": rng.choice(COLUMNS)}, keys=[], measures=measures)
 
 
 def in_where(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
@@ -339,12 +372,16 @@ def _rows_of_others(text: str, data: dict[str, Any], engine: Engine) -> Counter[
     asked = ask(text, engine=engine, tables=data)
     if not isinstance(asked.data, Relation):
         return Counter()
+    return _rows_of(asked.data, asked.query.user, engine)
+
+
+def _rows_of(relation: Relation, user: str, engine: Engine) -> Counter[str]:
     known = set(OTHERS) | {str(NEAR + n) for n in range(3)} | {str(n) for n in (1, 2, 3)}
-    with engine.open(asked.data.tables) as session:
-        session.relate("input", asked.data.select)
+    with engine.open(relation.tables) as session:
+        session.relate("input", relation.select)
         found = session._connection.sql('SELECT columns(*)::VARCHAR FROM "input"').fetchall()
         names = session._connection.table("input").columns
-    return Counter(str(row) for row in found if row[names.index(asked.query.user)] in known)
+    return Counter(str(row) for row in found if row[names.index(user)] in known)
 
 
 def in_a_join(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
@@ -377,14 +414,7 @@ def as_units(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
 
 
 def in_an_expression(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
-    expression = rng.choice([
-        "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
-        "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
-        "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x IN (1, 2, 3, 4, 5, 6, 7)", "x > 5",
-        "x < DATE '2020-01-01'",
-        "x < TIMESTAMP '9999-12-31 00:00:00'", "COALESCE(x, x)", "GREATEST(x, x)", "NULLIF(x, x)", "x IS NULL", "STARTS_WITH(x, 'a')",
-        "CASE WHEN x = x THEN 1 ELSE 0 END", "ABS(x)", "x % 3", "x",
-    ])  # fmt: skip
+    expression = rng.choice(EXPRESSIONS)
     inner = rng.choice([
         f"SELECT u, {expression} AS e FROM t", f"SELECT u, MAX({expression}) AS e FROM t GROUP BY u",
         f"SELECT u, COUNT(DISTINCT {expression}) AS e FROM t GROUP BY u", f"SELECT u, SUM({expression}) AS e FROM t GROUP BY u",
@@ -512,6 +542,7 @@ def _with_a_turned_file(path: Path) -> Path:
 
 
 ROLES = (
-    as_user, as_key, as_key, as_value, in_where, in_where, in_the_condition_of_a_measure, in_a_join, in_a_union, as_units, in_an_expression,
+    as_user, as_key, as_key, in_a_key_expression, in_a_key_expression, as_a_total, as_value,
+    in_where, in_where, in_the_condition_of_a_measure, in_a_join, in_a_union, as_units, in_an_expression,
     in_an_expression, in_a_file, under_two_names,
 )  # fmt: skip

@@ -13,6 +13,8 @@ from fuzz.fuzz_statements import (
     PUBLIC,
     TABLES,
     every_slot,
+    every_slot_of_keys,
+    key_printed_raw,
     plain,
     printed_raw,
     unquoted,
@@ -28,6 +30,33 @@ SIZES = ("18, 2)) + (SELECT MAX(f) FROM given_1) + CAST(0 AS DECIMAL(18, 2", "18
 def test_no_marker_is_printed_outside_of_quotes(dialect: str) -> None:
     found = [(case.text, raw) for case in every_slot(dialect, Random(1)) if (raw := printed_raw(case)) is not None]
     assert found == []
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_no_marker_in_the_expression_or_the_name_of_a_key_is_printed_outside_of_quotes(dialect: str) -> None:
+    found = [
+        (text, raw) for text in every_slot_of_keys(Random(1)) if (raw := key_printed_raw(text, dialect)) is not None
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_a_key_may_be_what_a_statement_may_compute(dialect: str) -> None:
+    """One reading for all engines, which is DuckDB's: what it does not take, no key may be."""
+    for expression in map(plain, EXPRESSIONS):
+        assert key_printed_raw(expression, dialect) is None
+        if _is_key(expression):
+            assert _is_accepted(expression, "duckdb")
+
+
+def _is_key(expression: str) -> bool:
+    try:
+        plume.Query(
+            user="u", keys={"k": expression}, measures=plume.users(), max_keys_per_user=1, budget=plume.Budget(1, 1e-5)
+        )
+    except plume.PlumeError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("dialect", ENGINES)

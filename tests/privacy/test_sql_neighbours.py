@@ -188,6 +188,6 @@ def test_what_would_mix_users_is_refused(sql: str) -> None:
 
 def test_a_relation_that_was_not_checked_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test itself has teeth: without the check, a join of users by key changes the rows of others."""
-    monkeypatch.setattr("plume.statement.relations._joined_units", lambda select, unit, text: {unit[0]: unit[1]})  # noqa: ARG005
+    monkeypatch.setattr("plume.relation.relations._joined_units", lambda select, unit, text: {unit[0]: unit[1]})  # noqa: ARG005
     rows = table([(1, 2, "a", 1.0), (2, 1, "a", 2.0)])
     assert differ(UNSOUND[0], {"a": rows, "b": table([(1, 3, "a", 5.0)])}, 1)

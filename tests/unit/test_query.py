@@ -4,6 +4,7 @@ from dataclasses import FrozenInstanceError
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import plume
-from plume.errors import BoundError, PublicKeysError
+from plume.errors import ArgumentError, BoundError, PublicKeysError, UsageError
 from questions import asking
 
 
@@ -171,3 +172,58 @@ def test_public_keys_may_be_alike_in_some_parts() -> None:
 def test_min_users_beside_public_keys_is_refused() -> None:
     with pytest.raises(BoundError, match="min_users is 2 beside public_keys"):
         asking(public_keys=["x"], min_users=2)
+
+
+@pytest.mark.parametrize("keys", [[], ()])
+def test_a_query_without_keys_asks_for_a_total_and_needs_no_limit_and_no_delta(keys: object) -> None:
+    query = plume.Query(user="u", keys=keys, measures=plume.users(), budget=plume.Budget(1))
+    assert (query.keys, query.max_keys_per_user, query.has_public_keys) == ((), 1, True)
+    assert query.released_columns == ("users",)
+
+
+@pytest.mark.parametrize("limit", [1, 8, "auto"])
+def test_the_limit_of_a_total_plays_no_part(limit: object) -> None:
+    query = plume.Query(user="u", keys=[], measures=plume.users(), budget=plume.Budget(1), max_keys_per_user=limit)
+    assert (query.max_keys_per_user, query.choices) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"public_keys": ["x"]}, "a total has no keys, so leave public_keys out"),
+        ({"min_users": 2}, "min_users is 2, and keys is empty; a total is released whoever is in it"),
+        ({"max_keys_per_user": 0}, "max_keys_per_user is 0"),
+        (
+            {"keys": None},
+            "keys is None; it must be the name of a column, a list of names, or a mapping of names to expressions; .. asks for a total",
+        ),
+        ({"keys": {}}, "keys is {}"),
+        ({"shares": {"selection": 2}}, "the parts that spend are users"),
+    ],
+)
+def test_what_does_not_go_with_a_total_is_refused(asked: dict[str, Any], said: str) -> None:
+    settings = {"user": "u", "keys": [], "measures": plume.users(), "budget": plume.Budget(1), "max_keys_per_user": 1}
+    with pytest.raises(UsageError, match=said):
+        plume.Query(**(settings | asked))
+
+
+@pytest.mark.parametrize("keys", ["k", ["k"], ("k", "l")])
+def test_with_keys_a_limit_must_be_given(keys: object) -> None:
+    with pytest.raises(ArgumentError, match=r"^plume.Query needs max_keys_per_user\. max_keys_per_user is the limit"):
+        plume.Query(user="u", keys=keys, measures=plume.users(), budget=plume.Budget(1, 1e-6))
+
+
+def test_audit_and_tune_refuse_a_total() -> None:
+    query = plume.Query(user="u", keys=[], measures=plume.users(), budget=plume.Budget(1))
+    with pytest.raises(UsageError, match="an audit makes up many keys, and keys is empty"):
+        plume.audit(query)
+    with pytest.raises(UsageError, match="tuning estimates which keys would be shown, and keys is empty"):
+        plume.tune(query, "rows.parquet")
+
+
+@pytest.mark.parametrize("name", [".", "..", "a.b", "a[0]", "0"])
+def test_public_keys_of_a_column_whose_name_looks_like_a_path_are_checked(name: str) -> None:
+    """Arrow takes such names for paths into structures."""
+    assert asking(keys=name, public_keys=["x", "y"]).public_keys.num_rows == 2
+    with pytest.raises(PublicKeysError, match="public_keys holds 1 duplicates"):
+        asking(keys=name, public_keys=["x", "x"])

@@ -94,6 +94,11 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
+    if not query.keys:
+        raise UsageError(
+            "an audit makes up many keys, and keys is empty; audit the same query with the keys of a column and public_keys, "
+            "which draws the same noise."
+        )
     trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
     return Audit(_described(query), pipeline, tuple(findings(trial, trials)))
 

@@ -24,10 +24,12 @@ _FIRST_DAY, _LAST_DAY = -700_000, 2_900_000
 
 
 def without_conditions(query: Query) -> Query:
-    """Ask the same about all rows: made-up ones have nothing to tell them by."""
+    """Ask the same about all rows, by keys as they are: made-up ones have nothing to tell them by, nor to compute keys from."""
     # Every measure is a dataclass with a condition of its own, which is more than a plan needs to know of them.
     measures: tuple[Any, ...] = query.measures
-    return replace(query, where=None, measures=tuple(replace(measure, where=None) for measure in measures))
+    return replace(
+        query, where=None, key_expressions=(), measures=tuple(replace(measure, where=None) for measure in measures)
+    )
 
 
 def table(query: Query, rows: Iterable[Row]) -> pa.Table:

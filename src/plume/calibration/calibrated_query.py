@@ -18,6 +18,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
+from plume.plan.expressions import Column, Expression, Literal
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
@@ -121,7 +122,18 @@ class CalibratedQuery:
     @property
     def keys(self) -> tuple[str, ...]:
         """The plan's key columns; the caller's own names stay outside of it."""
-        return tuple(f"key_{number}" for number in range(1, len(self.query.keys) + 1))
+        return tuple(self.key_inputs)
+
+    @property
+    def key_inputs(self) -> dict[str, Expression]:
+        """What each of them is made of; a query without keys has one that is the same for all rows."""
+        inputs: list[Expression] = [Column(name) for name in self.query.key_columns] or [Literal(1)]
+        return {f"key_{number}": key for number, key in enumerate(inputs, start=1)}
+
+    @property
+    def unnamed_keys(self) -> tuple[str, ...]:
+        """Those that the caller did not ask for."""
+        return self.keys[len(self.query.keys) :]
 
     @property
     def values(self) -> dict[str, str]:
@@ -196,7 +208,7 @@ def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator
 
 def _strategy(query: Query, noise: str) -> str | None:
     """Name the strategy that was asked for, or the one that keeps most keys (docs/decisions/0009-two-families.md)."""
-    if query.public_keys is not None:
+    if query.has_public_keys:
         return None
     if query.selection != AUTO:
         return query.selection

@@ -25,7 +25,7 @@ class Shares:
 def shares_of(query: Query) -> Shares:
     """Share the budget out among selection, choices of numbers, and measures."""
     names = tuple(measure.name for measure in query.measures)
-    return share(dict(query.shares), names, selects_keys=query.public_keys is None, choices=query.choices)
+    return share(dict(query.shares), names, selects_keys=not query.has_public_keys, choices=query.choices)
 
 
 def share(

@@ -85,7 +85,7 @@ def plan_open(query: Query, pipeline: str) -> OpenQuery:
 def _select_rows(query: Query, calibrated: CalibratedQuery, pipeline: str) -> steps.SelectedRows:
     if pipeline in SELECTING_FIRST:
         return SELECTING_FIRST[pipeline](calibrated)
-    if query.public_keys is None:
+    if not query.has_public_keys:
         raise UsageError(
             f"{pipeline} bounds once, before keys are selected, and {query.choices[0]} = {AUTO!r} is chosen after that; "
             "use pipeline='plume', or give a number."

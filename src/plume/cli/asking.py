@@ -19,6 +19,10 @@ def make_query(options: Mapping[str, Any]) -> Query:
     """Make the query that the options ask."""
     given = {setting.name: options[setting.name] for setting in SETTINGS}
     budget = Budget(epsilon=given.pop("epsilon"), delta=given.pop("delta"))
+    if options["no_keys"] and (given["keys"] or given["key_expressions"]):
+        raise UsageError("--no-keys asks for a total, which has no keys; leave --key and --key-as out.")
+    if given["max_keys_per_user"] is None:  # a total has none
+        del given["max_keys_per_user"]
     measures = tuple(parse_measure(text) for text in given.pop("measures"))
     return Query(**given, measures=measures, budget=budget)
 

@@ -22,8 +22,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "What names in a statement mean": ("--table", "--public-table", "--unit"),
     "More about what to ask": (
-        "--query",
-        *(setting.flag for setting in SETTINGS if setting.flag not in _FIRST),
+        *("--query", "--key-as", "--no-keys"),
+        *(setting.flag for setting in SETTINGS if setting.flag not in (*_FIRST, "--key-as")),
         "--pipeline",
     ),
     "Where results go": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),

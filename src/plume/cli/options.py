@@ -34,7 +34,9 @@ def _query_file(ctx: click.Context, param: click.Parameter, value: Path | None) 
     return value
 
 
-_OF_QUERIES = tuple(setting.name for setting in SETTINGS)
+_NO_KEYS, _COMPUTED = "no_keys", "key_expressions"
+_OF_QUERIES = (*(setting.name for setting in SETTINGS), _NO_KEYS)
+_OF_KEYS = ("keys", "max_keys_per_user")
 _OF_STATEMENTS = ("tables", "public_tables", "units")
 
 
@@ -53,7 +55,7 @@ class OneForm(HelpfulCommand):
                 beside = "cannot be combined with a statement" if stated else "needs a statement"
                 raise click.UsageError(f"{param.opts[0]} {beside}.", ctx)
         for param in self.params:
-            if not stated and param.name in REQUIRED and param not in given:
+            if not stated and param.name in REQUIRED and param not in given and not _is_spared(param, ctx):
                 raise click.MissingParameter(ctx=ctx, param=param)
         return rest
 
@@ -87,31 +89,70 @@ _READ_AS: dict[SettingKind, dict[str, Any]] = {
     SettingKind.NUMBER: {"type": float},
     SettingKind.WORD: {"show_default": True},
     SettingKind.WEIGHTS: {"type": (str, float), "multiple": True},
+    SettingKind.EXPRESSIONS: {"type": (str, str), "multiple": True},
 }
 """How click reads a setting of each kind."""
 
 
+class _UnlessTotal(click.Option):
+    """An option that may be left out where there are no keys, or where another option says what they are."""
+
+    def value_is_missing(self, value: Any) -> bool:
+        """Leave out what a total does not have."""
+        return super().value_is_missing(value) and not _is_spared(self, click.get_current_context())
+
+
+def _is_spared(param: click.Parameter, ctx: click.Context) -> bool:
+    computed = param.name == "keys" and bool(ctx.params.get(_COMPUTED))
+    return param.name in _OF_KEYS and (bool(ctx.params.get(_NO_KEYS)) or computed)
+
+
+def _together_with_others(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Let the keys of the command line replace those of a file, in whatever form either gives them."""
+    sources = {name: ctx.get_parameter_source(name) for name in (_NO_KEYS, _COMPUTED, str(param.name))}
+    if ParameterSource.COMMANDLINE not in sources.values():
+        return value
+    for name, nothing in ((_NO_KEYS, False), (_COMPUTED, ())):
+        if sources[name] is ParameterSource.DEFAULT_MAP:
+            ctx.params[name] = nothing
+    return value if sources[str(param.name)] is ParameterSource.COMMANDLINE else ()
+
+
+_no_keys = click.option(
+    "--no-keys", _NO_KEYS, is_flag=True, is_eager=True, help="One row for everything: a total. In place of --key."
+)
+
+
 def _query_options(*, required: bool) -> Option:
-    return combine_options(_from_file, *(_option_of(setting, required=required) for setting in SETTINGS))
+    return combine_options(_from_file, *(_option_of(setting, required=required) for setting in SETTINGS), _no_keys)
 
 
 def _option_of(setting: Setting, *, required: bool) -> Option:
     """Make the option of a setting; where a statement may stand for a query, no setting is required."""
     choice = {"type": click.Choice(setting.choices)} if setting.choices else {}
     default = {} if setting.required else {"default": setting.default}
+    # Of keys that are computed others ask, so they are read first.
+    special = (
+        {"is_eager": True}
+        if setting.name == _COMPUTED
+        else {"callback": _together_with_others}
+        if setting.name == "keys"
+        else {}
+    )
     return click.option(
         setting.flag,
         setting.name,
+        cls=_UnlessTotal,
         required=required and setting.required,
         metavar=setting.metavar,
         help=setting.help,
-        **_READ_AS[setting.kind] | choice | default,
+        **_READ_AS[setting.kind] | choice | default | special,
     )
 
 
 query_options = _query_options(required=True)
 query_options_without_epsilon = combine_options(
-    _from_file, *(_option_of(setting, required=True) for setting in SETTINGS if setting.name != "epsilon")
+    _from_file, *(_option_of(setting, required=True) for setting in SETTINGS if setting.name != "epsilon"), _no_keys
 )
 optional_query_options = _query_options(required=False)
 

@@ -34,6 +34,14 @@ def _is_weights(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+def _is_expressions(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _is_keys(value: Any) -> bool:
+    return value == [] or _is_list(value) or (_is_expressions(value) and bool(value))
+
+
 _UNREADABLE = (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError)
 _FITS: dict[SettingKind, Callable[[Any], bool]] = {
     SettingKind.NAME: _is_text,
@@ -46,6 +54,7 @@ _FITS: dict[SettingKind, Callable[[Any], bool]] = {
     SettingKind.NUMBER: _is_number,
     SettingKind.WORD: _is_text,
     SettingKind.WEIGHTS: _is_weights,
+    SettingKind.EXPRESSIONS: _is_expressions,
 }
 # The settings of a query, and what its run needs beside them.
 _KINDS = {setting.name: setting.kind for setting in SETTINGS} | {
@@ -65,9 +74,21 @@ def read_query_file(path: Path) -> dict[str, Any]:
                 f"{path.name!r} says {name!r}, which is not a setting; the settings are {', '.join(_KINDS)}."
             )
         kind = _KINDS[name]
-        if not _FITS[kind](value):
+        fits = _is_keys if name == "keys" else _FITS[kind]
+        if not fits(value):
             raise UsageError(f"{path.name!r} says {name} = {value!r}; it must be {_WRITTEN.get(kind, kind.value)}.")
-    return {("files" if name == "data" else name): _as_option(name, value) for name, value in found.items()}
+    if "key_expressions" in found and isinstance(found.get("keys"), dict):
+        raise UsageError(f"{path.name!r} says keys and key_expressions, both as tables; give one of them.")
+    return {option: value for name, given in found.items() for option, value in _as_options(name, given).items()}
+
+
+def _as_options(name: str, value: Any) -> dict[str, Any]:
+    """Say which options a setting is: keys may be none, columns, or expressions."""
+    if name == "keys" and not value:
+        return {"no_keys": True}
+    if name == "keys" and isinstance(value, dict):
+        return {"key_expressions": _as_option(name, value)}
+    return {("files" if name == "data" else name): _as_option(name, value)}
 
 
 def _parse(path: Path) -> dict[str, Any]:

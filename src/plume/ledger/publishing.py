@@ -67,8 +67,10 @@ def released(claim: Claim, explanation: Explanation) -> Release:
     record = json.loads(metadata.pop(RECORD))
     receipt = Receipt(**record["ledger"])
     decided = decide(explanation, record.get("chosen", {}))
+    # What was released for a statement without GROUP BY once began with a key that nobody had asked for.
+    unnamed = rows.column_names[: len(record["query"]["keys"]) - len(explanation.query.keys)]
+    kept = rows.drop_columns(unnamed).replace_schema_metadata(metadata or None)
     above = {what: (low, high) for what, (low, high) in record.get(ABOVE, {}).items()}
-    kept = rows.replace_schema_metadata(metadata or None)
     return release_of(kept, decided, private=record["private"], receipt=receipt, above=above)
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +27,7 @@ from plume.far_dates import python_rows
 from plume.ledger.claim import Claim
 from plume.ledger.entry import EntryKind
 from plume.mechanisms.mechanism import Mechanism
+from plume.planning import make_plan
 from plume.release import RECORD
 from plume.settings import SETTINGS, values_of
 
@@ -63,7 +64,7 @@ class Request:
     @property
     def canonical(self) -> dict[str, Any]:
         """All that was asked, as plain values."""
-        given = values_of(self.explanation.query)
+        given = values_of(self._known.query)
         return {
             "dataset": self.dataset,
             "pipeline": self.explanation.pipeline,
@@ -74,9 +75,17 @@ class Request:
             if setting.name in _ALWAYS or (setting.name not in _NEVER and given[setting.name] != setting.default)
         }
 
+    @property
+    def _known(self) -> Explanation:
+        """The question as the form has always had it: a statement without GROUP BY asked for the one key of a constant."""
+        query = self.explanation.query
+        if self.relation is None or query.keys:
+            return self.explanation
+        return Explanation(make_plan(replace(query, keys=("key_1",), public_keys=[1]), self.explanation.pipeline))
+
     def is_one_of_0_1_0(self, written: str, claim: Claim) -> bool:
         """Return whether a request that 0.1.0 wrote, which hashed its version and the plan's SQL, is this one."""
-        if ":" in written:
+        if ":" in written or self.explanation.query.key_expressions:
             return False
         if written == self._as_in_0_1_0:
             return True
@@ -86,14 +95,14 @@ class Request:
 
     @property
     def _as_in_0_1_0(self) -> str:
-        query = self.explanation.query
+        query, known = self._known.query, self._known
         return _hash(
             {
                 "plume": _FIRST_VERSION,
                 "dataset": self.dataset,
-                "record": _as_recorded_by_0_1_0(self.explanation.facts()),
+                "record": _as_recorded_by_0_1_0(known.facts()),
                 "measures": [repr(measure) for measure in query.measures],
-                "plan": self.explanation.sql(),
+                "plan": known.sql(),
                 "public_keys": _digest_of_0_1_0(query.public_keys),
             }
             | ({} if self.relation is None else {"relation": self.relation.select})
@@ -172,6 +181,8 @@ def describe(query: Mapping[str, Any]) -> str:
     """Say in a line what the record of a query asks."""
     where = f" where {query['where']}" if query["where"] else ""
     measures = ", ".join(measure["name"] for measure in query["measures"])
+    if not query["keys"]:
+        return f"{measures} in total{where}, of every {query['user']}"
     return f"{measures} by {', '.join(query['keys'])}{where}, at most {query['max_keys_per_user']} keys per {query['user']}"
 
 

@@ -3,7 +3,7 @@
 A new measure is one module here, which implements `Mechanism` of `mechanism.py` and ends with its `FORMS`; `users.py` is the shortest
 example. It is registered in `forms.py` beside this file and in `plume/__init__.py`, and its proof is one page in docs/guarantees/.
 
-Some measures need more. If SQL can ask for it, its function is named in `CALLS` of `statement/reading.py`, and `statement/measures.py`
+Some measures need more. If SQL can ask for it, its function is named in `CALLS` of `relation/parsing.py`, and `statement/measures.py`
 reads arguments that are special. If its bounds may be left open, or `plume tune` varies it, `auditing/choice.py`, `tuning/tuning.py` and
 `tuning/pairs.py` name it too.
 """

@@ -44,7 +44,7 @@ from plume.plan.nodes import (
     Scan,
     Size,
 )
-from plume.plan.trees import rename
+from plume.plan.trees import columns_of, rename
 
 INPUT = "input"
 SELECTED_KEYS = "selected_keys"
@@ -68,14 +68,15 @@ class SelectedRows:
 def rows(calibrated: CalibratedQuery) -> Map:
     """The rows that count, with the plan's own column names; rows without a user or a key are nobody's and dropped."""
     query = calibrated.query
-    columns = dict(zip((USER, *calibrated.keys), (query.user, *query.keys), strict=True))
-    columns |= {value: column for column, value in calibrated.values.items()}
-    present = tuple(Not(IsNull(Column(name))) for name in (query.user, *query.keys))
+    identified: dict[str, Expression] = {USER: Column(query.user)} | calibrated.key_inputs
+    values = {value: Column(column) for column, value in calibrated.values.items()}
+    present = tuple(Not(IsNull(given)) for given in identified.values() if columns_of(given))
     condition = (query.condition,) if query.condition else ()
+    columns = (query.user, *query.key_columns, *calibrated.values)
     return Map(
         "rows",
-        Scan(INPUT, tuple(dict.fromkeys(columns.values())), public=False),
-        tuple((name, Column(column)) for name, column in columns.items()),
+        Scan(INPUT, tuple(dict.fromkeys(columns)), public=False),
+        (*identified.items(), *values.items()),
         where=AllOf((*present, *condition)),
     )
 

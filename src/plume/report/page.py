@@ -32,6 +32,8 @@ CHARTS = 6
 ROWS = 5_000
 # Beyond it the factor says nothing to anybody.
 _TELLING_EPSILON = 20
+# What the one row of a query without keys is called in a chart.
+_TOTAL = "total"
 
 Drawings = list[tuple[str, str]]
 """The same chart in several layouts, each under its name."""
@@ -252,7 +254,12 @@ def _bars(release: Released, keys: list[str], name_and_by: tuple[str, str], side
     order = pc.sort_indices(rows.select([by]).filter(known), sort_keys=[(by, "descending")])[:BARS]
     shown, ends = (python_rows(table.filter(known).take(order)) for table in (rows, sides))
     return [
-        _bar(place, " · ".join(word(row[key]) for key in keys), row[name], end)
+        _bar(
+            place,
+            " · ".join(word(row[key]) for key in keys) if release.explanation.query.keys else _TOTAL,
+            row[name],
+            end,
+        )
         for place, (row, end) in enumerate(zip(shown, ends, strict=True))
     ]
 

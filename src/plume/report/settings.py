@@ -23,6 +23,8 @@ def _argument(name: str, value: Any) -> str:
     match name:
         case "keys" if len(value) == 1:
             return _written(value[0])
+        case "key_expressions":
+            return "{" + ", ".join(f"{_written(key)}: {_written(text)}" for key, text in value) + "}"
         case "measures":
             return f"[{', '.join(map(measure_call, value))}]"
         case "public_keys":

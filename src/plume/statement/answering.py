@@ -20,14 +20,14 @@ from plume.output.reliability import RELIABLE
 from plume.plan.types import Kind
 from plume.query import Query
 from plume.redaction import redacting
+from plume.relation.printing import print_relation
+from plume.relation.relations import Given, Select, tables_of
+from plume.relation.text import Text
 from plume.release import Release
 from plume.running import explain, run
 from plume.statement.asking import Statement, read_statement
 from plume.statement.meetings import meetings_of
-from plume.statement.printing import print_relation
-from plume.statement.relations import Given, Select, tables_of
 from plume.statement.tables import Tables
-from plume.statement.text import Text
 
 _PUBLIC = "public_groups"
 

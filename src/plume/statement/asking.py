@@ -7,22 +7,25 @@ from typing import Any
 from sqlglot import exp
 
 from plume.condition import parse_condition
-from plume.errors import ConditionError
+from plume.errors import BoundError, BudgetError, ConditionError
+from plume.mechanisms.measure import PER_GROUP
 from plume.mechanisms.mechanism import Mechanism
 from plume.plan.types import Kind
 from plume.query import Query
+from plume.redaction import Redaction
+from plume.relation.forms import refuse_unread
+from plume.relation.names import Scope, Uses, qualified
+from plume.relation.relations import PARTS, Call, Given, Select, Source, units
+from plume.relation.scalars import is_call
+from plume.relation.text import Text, Tree
+from plume.settings import AUTO
 from plume.statement.building import Builder, Find
 from plume.statement.clauses import meant
-from plume.statement.forms import refuse_unread
-from plume.statement.measures import Aggregate, Columns, make_measure
-from plume.statement.names import Scope, Uses, qualified
+from plume.statement.measures import Aggregate, Columns, leaves_out_bounds, make_measure
 from plume.statement.ordering import Ordering, read_ordering
 from plume.statement.public_groups import Keyed, split_public_groups
 from plume.statement.reading import Parsed, read
-from plume.statement.relations import PARTS, Call, Given, Select, Source, units
-from plume.statement.scalars import is_call
 from plume.statement.settings import Settings, read_settings
-from plume.statement.text import Text, Tree
 
 _UNIT = "privacy_unit"
 _PRIVATE_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "order", "limit", "offset", "with_"})
@@ -41,8 +44,10 @@ class Statement:
     public_keys: Select | None
     """Where public groups come from."""
     one_group: bool
-    """Whether there is no GROUP BY: then there is one group, 1, which is public."""
+    """Whether there is no GROUP BY: then there are no keys."""
     uses: Uses
+    left_out: bool
+    """Whether an aggregate leaves out bounds, which are then AUTO."""
     units: tuple[tuple[Given, str], ...]
     """The columns of private tables that say whose a row is."""
     ordering: Ordering
@@ -65,16 +70,22 @@ class Statement:
         return source.relation if plain and simple and isinstance(source.relation, Given) else None
 
     def _made(self, public_keys: Any, *, where: str | None) -> Query:
-        with self.text.placing(self.clause):
+        with self.text.placing(self.clause), Redaction((BoundError, BudgetError), self._telling_of_auto):
             return Query(
                 user=self.user,
-                keys=self.keys,
+                keys=() if self.one_group else self.keys,
                 measures=self.measures,
                 budget=self.settings.budget,
                 where=where,
-                public_keys=[1] if self.one_group else public_keys,
-                **self.settings.others | ({"max_keys_per_user": 1} if self.one_group else {}),
+                public_keys=public_keys,
+                **self.settings.others,
             )
+
+    def _telling_of_auto(self, error: Exception) -> Exception:
+        """Explain an AUTO that does not stand in the statement."""
+        if not self.left_out or repr(AUTO) not in str(error):
+            return error
+        return BoundError(f"{error} Bounds that are left out are AUTO; give them, as in {PER_GROUP} => (0, 5).")
 
 
 def read_statement(text: str, dialect: str, find: Find) -> Statement:
@@ -129,6 +140,7 @@ class _Asking:
             public_keys=keyed.public_keys(keys) if settings.public_groups else None,
             one_group=select.args.get("group") is None,
             uses=self.builder.uses,
+            left_out=any(map(leaves_out_bounds, self._aggregates(select))),
             units=found,
             ordering=read_ordering(self.text, select, columns),
             where=self._where(select),
@@ -157,7 +169,10 @@ class _Asking:
             )
 
     def _groups(self, select: Tree) -> list[Tree]:
-        """Read what is grouped by, over the sources; without GROUP BY everything is one group, which is known without data."""
+        """Read what is grouped by, over the sources.
+
+        Without GROUP BY there are no keys. The relation has a constant for one nevertheless: by it ledgers know what was asked earlier.
+        """
         if select.args.get("group") is None:
             return [exp.Literal.number(1)]
         items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
@@ -178,7 +193,7 @@ class _Asking:
                 raise self.text.refusal(item, "a private SELECT lists its groups and aggregates; * is neither.")
             if not is_call(tree) and not any(is_call(part) for part in tree.walk()):
                 group = self.scope.scalar(tree)
-                if group not in groups:
+                if group not in groups or select.args.get("group") is None:
                     raise self.text.refusal(item, f"{self.text.quote(tree)!r} is neither grouped by nor an aggregate.")
                 listed.setdefault(groups.index(group), item.alias_or_name or f"key_{groups.index(group) + 1}")
         columns = [
@@ -190,7 +205,7 @@ class _Asking:
         self, select: Tree, unit: Tree, keys: Mapping[str, Tree]
     ) -> tuple[tuple[Mechanism, ...], list[tuple[str, Tree]]]:
         """Read the aggregates, and the columns of the result in the order of the list."""
-        columns = Columns(self._value, self._mean_of_user, lambda tree: self._is(tree, unit))
+        columns = Columns(self._value, self._mean_of_user, lambda tree: self._is(tree, unit), unit.name)
         measures: list[Mechanism] = []
         listed: list[tuple[str, Tree]] = []
         for item in select.expressions:
@@ -210,6 +225,10 @@ class _Asking:
                 select, "there is no aggregate; COUNT(DISTINCT ...) of the privacy unit counts users."
             )
         return tuple(measures), listed
+
+    def _aggregates(self, select: Tree) -> list[Aggregate]:
+        listed = (item.this if isinstance(item, exp.Alias) else item for item in select.expressions)
+        return [Aggregate(tree, None) for tree in listed if is_call(tree)]
 
     def _is(self, tree: Tree, unit: Tree) -> bool:
         return isinstance(tree, exp.Column) and bool(self.scope.resolve(tree) == unit)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from plume.relation.names import Scope, Uses, table_name
+from plume.relation.relations import Given, Relation, Select, Source, Union, names_of
+from plume.relation.text import Text, Tree
 from plume.statement.clauses import conjuncts, refuse_others
 from plume.statement.computing import Computing
-from plume.statement.names import Scope, Uses, table_name
-from plume.statement.relations import Given, Relation, Select, Source, Union, names_of
-from plume.statement.text import Text, Tree
 
 Find = Callable[[Tree, str], Given]
 """Finds the table behind a name."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from plume.relation.relations import Call
+from plume.relation.text import Text, Tree
 from plume.statement.clauses import refuse_others
-from plume.statement.relations import Call
-from plume.statement.text import Text, Tree
 
 _AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX")
 _RANKS = ("RANK", "DENSE_RANK")

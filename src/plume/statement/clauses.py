@@ -4,8 +4,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from plume.relation.text import Text, Tree
 from plume.statement.settings import number
-from plume.statement.text import Text, Tree
 
 _TOLD = {
     "limit": "LIMIT keeps some rows and drops others, and which ones depends on the rows of all users",

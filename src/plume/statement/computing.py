@@ -2,12 +2,12 @@
 
 from sqlglot import exp
 
+from plume.relation.names import Scope, qualified
+from plume.relation.relations import PARTS, Call, Select, Source
+from plume.relation.scalars import is_call, rewrite
+from plume.relation.text import Text, Tree
 from plume.statement.calls import read_call
 from plume.statement.clauses import conjuncts, meant, refuse_others, with_aliases
-from plume.statement.names import Scope, qualified
-from plume.statement.relations import PARTS, Call, Select, Source
-from plume.statement.scalars import is_call, rewrite
-from plume.statement.text import Text, Tree
 
 
 class Computing:

@@ -16,11 +16,18 @@ from plume.mechanisms.quantiles import Quantiles, quantiles
 from plume.mechanisms.users import users
 from plume.plan.dialect import identifier
 from plume.plan.printing.duckdb import DUCKDB
+from plume.relation.text import Text, Tree, start_of
 from plume.settings import AUTO
+from plume.statement.elsewhere import ENDS
 from plume.statement.settings import is_auto, number
-from plume.statement.text import Text, Tree, start_of
 
 _FORMS = {form.sql.function: (form.make, form.sql.bounds) for form in FORMS.values() if form.sql is not None}
+# What bounds are where none are given: chosen within the budget, as in BigQuery (docs/decisions/0035-bounds-that-are-left-out.md).
+_LEFT_OUT: dict[str, tuple[str, tuple[Any, Any]]] = {
+    "COUNT": (PER_GROUP, (0, AUTO)),
+    "SUM": (PER_GROUP, (AUTO, AUTO)),
+    "AVG": (PER_GROUP, (AUTO, AUTO)),
+}
 _EXAMPLES = {PER_GROUP: f"{PER_GROUP} => (0, 60)", PER_ROW: f"{PER_ROW} => (0, 60)"}
 
 
@@ -52,11 +59,16 @@ class Columns:
     mean_of_user: Callable[[Tree], str]
     """Names the column that holds the mean of an expression over the rows of one user in one group."""
     is_unit: Callable[[Tree], bool]
+    unit: str
+    """The privacy unit as the statement writes it."""
 
 
 def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     """Make the measure that an aggregate asks for."""
     tree = aggregate.tree
+    if aggregate.function in ENDS:
+        told = f"{aggregate.function} is not known in a private SELECT; write {ENDS[aggregate.function]}."
+        raise text.refusal(tree, told)
     if aggregate.function not in _FORMS:
         raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_FORMS)} are.")
     with text.placing(tree):
@@ -91,7 +103,10 @@ def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     argument, name = aggregate.arguments[0], aggregate.name
     if isinstance(argument, exp.Distinct):
         if len(argument.expressions) != 1 or not columns.is_unit(argument.expressions[0]):
-            raise text.refusal(aggregate.tree, "COUNT(DISTINCT ...) can count the privacy unit only.")
+            raise text.refusal(
+                aggregate.tree,
+                f"COUNT(DISTINCT ...) can count the privacy unit only; write COUNT(DISTINCT {columns.unit}).",
+            )
         return users(name=name or "users")
     _, (low, high) = _bounds(text, aggregate)
     if low != 0 or not (isinstance(high, int) or high == AUTO):
@@ -105,19 +120,18 @@ def _count(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
 
 
 def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
-    """Read the bounds of an aggregate; what is left open costs budget of its own, so only AUTO, and no silence, leaves it open."""
+    """Read the bounds of an aggregate; those of counts, sums and means are AUTO where they are left out."""
     (_, takes), tree = _FORMS[aggregate.function], aggregate.tree
     given = [part for part in tree.expressions if isinstance(part, exp.Kwarg)]
+    if not given and aggregate.function in _LEFT_OUT:
+        return _LEFT_OUT[aggregate.function]
     if not given:
-        example = (
-            f"{PER_GROUP} => (0, 5)"
-            if aggregate.function == "COUNT"
-            else " or ".join(_EXAMPLES[name] for name in takes)
-        )
+        # A quantile has a second argument, which the statement may show.
+        written = ", ".join(text.quote(part) for part in aggregate.arguments)
         raise text.refusal(
             tree,
-            f"{aggregate.function} needs bounds on what one user adds: {example}. "
-            "Only where AUTO stands for a number one is chosen from the data, within the budget.",
+            f"{aggregate.function} needs the range of its values, which cannot be chosen from the data; "
+            f"write {aggregate.function}({written}, {_EXAMPLES[takes[0]]}) with a range that you know.",
         )
     name = given[0].name.lower()
     if len(given) > 1 or name not in takes:
@@ -127,6 +141,12 @@ def _bounds(text: Text, aggregate: Aggregate) -> tuple[str, tuple[Any, Any]]:
     if len(bounds) != 2 or None in bounds:  # noqa: PLR2004 - a low and a high one
         raise text.refusal(_start(text, given[0]), f"{name} must be two constants, as in {name} => (0, 60), or AUTO.")
     return name, (bounds[0], bounds[1])
+
+
+def leaves_out_bounds(aggregate: Aggregate) -> bool:
+    """Return whether an aggregate has no bounds where it could have some."""
+    is_distinct = any(isinstance(argument, exp.Distinct) for argument in aggregate.arguments)
+    return not is_distinct and len(aggregate.arguments) == len(aggregate.tree.expressions)
 
 
 def _start(text: Text, argument: Tree) -> int:

@@ -8,9 +8,9 @@ from itertools import combinations
 
 from plume.engines.engine import Meeting
 from plume.plan.dialect import Dialect
-from plume.statement.final import is_equality
-from plume.statement.printing import print_relation
-from plume.statement.relations import Relation, Select, Source, Union
+from plume.relation.final import is_equality
+from plume.relation.printing import print_relation
+from plume.relation.relations import Relation, Select, Source, Union
 
 
 def meetings_of(relation: Relation, dialect: Dialect) -> Iterator[Meeting]:

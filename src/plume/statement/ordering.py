@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from plume.errors import OutputError
 from plume.redaction import redacting
+from plume.relation.text import Text, Tree
 from plume.statement.settings import number
-from plume.statement.text import Text, Tree
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from plume.errors import PlumeBug, StatementError
-from plume.statement.final import is_equality
-from plume.statement.relations import Select, Source, is_public
-from plume.statement.text import Text, Tree
+from plume.relation.final import is_equality
+from plume.relation.relations import Select, Source, is_public
+from plume.relation.text import Text, Tree
 
 _FORM = (
     "PUBLIC_GROUPS needs FROM private_table RIGHT OUTER JOIN (SELECT DISTINCT key FROM public_table) USING (key), the other way "

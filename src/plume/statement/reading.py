@@ -3,31 +3,20 @@
 The dialect is the engine's own. The names of aggregates are taken out of it, so that they may have arguments no engine knows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import ParseError
 from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import StatementError
-from plume.redaction import Redaction, redacting
-from plume.statement.text import Text, Tree, start_of
+from plume.relation.parsing import parse, select_before, tokens_of
+from plume.relation.text import Text, Tree, start_of
+from plume.statement import elsewhere
 
-CALLS = frozenset(
-    {"COUNT", "SUM", "AVG", "MIN", "MAX", "VAR_POP", "STDDEV_POP", "PERCENTILE_CONT", "RANK", "DENSE_RANK"}
-)
-"""Functions of many rows; everything else is a function of one."""
-OF_A_UNIT = (exp.Extract, exp.TimestampTrunc, exp.DateTrunc)
-"""Functions of time, one of whose arguments is a unit."""
-_TAKEN_OUT = CALLS | {"VARIANCE_POP"}
-# What sqlglot reads by a rule of its own drops their third argument.
-_READ_AS_CALLS = frozenset({"CEIL", "CEILING", "FLOOR"})
 _LONGEST = 100_000
-_TOO_DEEP = "this is nested too deeply to be read."
 _FORM = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-6, max_groups_contributed = 8, "
     "privacy_unit_column = user_id) ..."
@@ -64,8 +53,9 @@ def read(text: str, dialect: str) -> Parsed:
         raise source.refusal(0, f"the statement is longer than {_LONGEST:,} characters.")
     tokens = _tokens(source, dialect)
     begin, end = _clause(source, tokens)
+    _refuse_other_names(source, tokens)
     options = _options(source, tokens[begin + 2 : end], dialect)
-    select = _parse(source, [*tokens[:begin], *tokens[end:]], dialect)
+    select = parse(source, [*tokens[:begin], *tokens[end:]], dialect)
     if not isinstance(select, exp.Select):
         raise source.refusal(
             tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
@@ -73,48 +63,8 @@ def read(text: str, dialect: str) -> Parsed:
     return Parsed(source, select, options, tokens[begin].start, _words([*tokens[:begin], *_unsorted(tokens[end:])]))
 
 
-@cache
-def _dialect(name: str) -> Any:
-    """Make the engine's dialect with quotes as BigQuery has them, in which aggregates are functions like any other."""
-    base: Any = type(Dialect.get_or_raise(name))
-
-    quotes = [*dict.fromkeys([*base.Tokenizer.IDENTIFIERS, "`"])]
-    tokenizer = type("Tokenizer", (base.Tokenizer,), {"IDENTIFIERS": quotes})
-    left_out = {"FUNCTIONS": _TAKEN_OUT, "FUNCTION_PARSERS": _TAKEN_OUT | _READ_AS_CALLS}
-    known = {
-        table: {name: made for name, made in getattr(base.Parser, table).items() if name not in names}
-        for table, names in left_out.items()
-    }
-    known["FUNCTIONS"] = {name: _with_all_arguments(name, made) for name, made in known["FUNCTIONS"].items()}
-    # What sqlglot does not know it writes to a log, to the letter: a statement could command the terminal of whoever reads it.
-    silent = {"_warn_unsupported": lambda _: None}
-    parser = type("Parser", (base.Parser,), known | silent)
-    parts = {"Tokenizer": tokenizer, "Parser": parser, "STRICT_JSON_PATH_SYNTAX": False}
-    return type("Statement", (base,), parts)()
-
-
-def _with_all_arguments(name: str, make: Callable[..., Tree]) -> Callable[..., Tree]:
-    """Let a call of which sqlglot would leave an argument out stay a call of a function that nobody knows."""
-
-    def made(arguments: list[Tree], **settings: Any) -> Tree:
-        tree = make(arguments, **settings)
-        kept = {id(part) for part in tree.walk()}
-        lost = [argument for argument in arguments if id(argument) not in kept]
-        unit = tree.find(*OF_A_UNIT)
-        # The unit of a function of time is written anew.
-        allowed = int(unit is not None and id(unit.args.get("unit", unit.this)) not in set(map(id, arguments)))
-        return tree if len(lost) <= allowed else exp.Anonymous(this=name, expressions=arguments)
-
-    return made
-
-
 def _tokens(source: Text, dialect: str) -> list[Any]:
-    if "\0" in source.text:
-        raise source.refusal(source.text.index("\0"), "a statement cannot hold the character with the number 0.")
-    refusal = source.refusal(0, "this cannot be read as SQL; check that every quote and comment is closed.")
-    with redacting(Exception, to=refusal):
-        source.text.encode()
-        tokens: list[Any] = _dialect(dialect).tokenize(source.text)
+    tokens = tokens_of(source, dialect)
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens = tokens[:-1]
     for token in tokens:
@@ -126,6 +76,7 @@ def _tokens(source: Text, dialect: str) -> list[Any]:
 def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
     """Find the tokens of the clause, from WITH to the bracket that closes its options."""
     words = [_word(token) for token in tokens]
+    _refuse_other_clauses(source, tokens)
     found = [place for place, word in enumerate(words) if word == "DIFFERENTIAL_PRIVACY"]
     if not found or words[max(found[0] - 2, 0) : found[0]] != ["SELECT", "WITH"]:
         raise source.refusal(tokens[found[0]].start if found else 0, f"there is no private SELECT; write {_FORM}")
@@ -144,6 +95,21 @@ def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
         if depth == 0:
             return begin, place + 1
     raise source.refusal(tokens[begin + 3].start, "the brackets of OPTIONS ( are not closed.")
+
+
+def _refuse_other_clauses(source: Text, tokens: Sequence[Any]) -> None:
+    for first, second, third in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if _word(third) in elsewhere.CLAUSES and (_word(first), _word(second)) == ("SELECT", "WITH"):
+            raise source.refusal(third.start, f"{elsewhere.CLAUSES[_word(third)]}; write {_FORM}")
+
+
+def _refuse_other_names(source: Text, tokens: Sequence[Any]) -> None:
+    """Refuse calls of what has another name here, before the parser finds arguments that it does not know."""
+    for token, behind in pairwise(tokens):
+        word = _word(token)
+        if word in elsewhere.FUNCTIONS and _word(behind) == "(":
+            told = f"{word} is not known here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
+            raise source.refusal(token.start, told)
 
 
 def _word(token: Any) -> str:
@@ -176,7 +142,7 @@ def _written(token: Any) -> str:
 
 def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Option]:
     """Read OPTIONS (name = value, ...) by parsing it as a call, whose arguments are comparisons."""
-    call = _parse(source, [_select(tokens[0]), *tokens], dialect).expressions[0]
+    call = parse(source, [select_before(tokens[0]), *tokens], dialect).expressions[0]
     options: dict[str, Option] = {}
     for part in call.expressions:
         named = isinstance(part, exp.EQ | exp.PropertyEQ) and isinstance(
@@ -191,41 +157,3 @@ def _options(source: Text, tokens: Sequence[Any], dialect: str) -> dict[str, Opt
             raise source.refusal(part, f"option {name} is given twice.")
         options[name] = Option(start_of(part.this), part.expression)
     return options
-
-
-def _select(beside: Any) -> Any:
-    """Make the word SELECT, to stand before a token."""
-    return type(beside)(
-        TokenType.SELECT, "SELECT", line=beside.line, col=beside.col, start=beside.start, end=beside.start
-    )
-
-
-def _parse(source: Text, tokens: list[Any], dialect: str) -> Tree:
-    with Redaction((Exception,), lambda error: _failure(source, error)):
-        trees: list[Any] = _dialect(dialect).parser().parse(tokens, source.text)
-    if len(trees) != 1 or trees[0] is None:
-        raise source.refusal(0, _TOO_DEEP)
-    return trees[0]
-
-
-def _failure(source: Text, error: Exception) -> StatementError:
-    match error:
-        case ParseError():
-            return _told(source, error)
-        case RecursionError():
-            return source.refusal(0, _TOO_DEEP)
-        case _:  # sqlglot also fails with errors of Python's own on texts that are not SQL
-            return source.refusal(0, "this cannot be read as SQL.")
-
-
-def _told(source: Text, error: ParseError) -> StatementError:
-    """Say what sqlglot found, and at which character."""
-    found = error.errors[0] if error.errors else {}
-    line, column = int(found.get("line") or 1), int(found.get("col") or 1)
-    lines = source.text.split("\n")
-    end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-    near = str(found.get("highlight") or "")
-    described = str(found.get("description") or "unexpected").rstrip(".")
-    if "Required keyword" in described:
-        described = "something is missing"
-    return source.refusal(max(end - len(near), 0), f"this cannot be read as SQL near {near!r}: {described.lower()}.")

@@ -9,14 +9,17 @@ from typing import Any
 from sqlglot import exp
 
 from plume.privacy.budget import Budget
+from plume.relation.text import Text, Tree
 from plume.settings import AUTO, SETTINGS, SettingKind
+from plume.statement import elsewhere
 from plume.statement.reading import Option, Parsed
-from plume.statement.text import Text, Tree
 
 PUBLIC_GROUPS = "PUBLIC_GROUPS"
 # Those that must be there come first, since people read the list from its start.
 _KNOWN = dict(
-    sorted(((one.sql, one) for one in SETTINGS if one.sql), key=lambda named: (not named[1].required, named[0]))
+    sorted(
+        ((one.sql, one) for one in SETTINGS if one.sql), key=lambda named: (not named[1].is_required_in_sql, named[0])
+    )
 )
 _SELECTION = "group_selection_strategy"
 
@@ -40,7 +43,7 @@ def read_settings(parsed: Parsed) -> Settings:
     if not isinstance(unit.value, exp.Column):
         raise text.refusal(unit.start, "privacy_unit_column must be the name of a column.")
     public = _SELECTION in options and _word(options[_SELECTION].value) == PUBLIC_GROUPS
-    others = {
+    others = {one.name: one.sql_default for one in _KNOWN.values() if one.sql_default is not None} | {
         _KNOWN[name].name: _READ[_KNOWN[name].kind](text, name, option)
         for name, option in options.items()
         if _KNOWN[name].kind in _READ and not (public and name == _SELECTION)
@@ -52,13 +55,13 @@ def _refuse_wrong_names(parsed: Parsed) -> None:
     text, options = parsed.text, parsed.options
     for name, option in options.items():
         if name not in _KNOWN:
-            near = difflib.get_close_matches(name, _KNOWN, n=1)
-            raise text.refusal(
-                option.start,
-                f"there is no option {name}; {f'did you mean {near[0]}? ' if near else ''}There are: {', '.join(_KNOWN)}.",
+            near = (
+                [elsewhere.OPTIONS[name]] if name in elsewhere.OPTIONS else difflib.get_close_matches(name, _KNOWN, n=1)
             )
+            meant = f"; did you mean {near[0]}?" if near else "."
+            raise text.refusal(option.start, f"there is no option {name}{meant} There are: {', '.join(_KNOWN)}.")
     for name, setting in _KNOWN.items():
-        if setting.required and name not in options:
+        if setting.is_required_in_sql and name not in options:
             raise text.refusal(parsed.clause, f"OPTIONS needs {name}: {setting.sql_help}.")
 
 

@@ -13,9 +13,9 @@ from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
+from plume.relation.relations import Given
+from plume.relation.text import Text, Tree
 from plume.statement.identity import Identity, identify, is_same
-from plume.statement.relations import Given
-from plume.statement.text import Text, Tree
 
 _DATABASES = (".duckdb", ".ddb", ".db")
 

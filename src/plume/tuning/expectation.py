@@ -206,7 +206,7 @@ def _prospect(calibrated: CalibratedQuery, users: Sequence[int], keys_of_user: i
     return Prospect(
         max_keys_per_user=limit,
         epsilon=calibrated.query.budget.epsilon,
-        selection=rounds[-1].name if rounds else "public keys",
+        selection=rounds[-1].name if rounds else "public keys" if calibrated.query.keys else "no keys",
         users_for_even_chance=users_for_chance(rounds, _EVEN, keys_of_user=keys),
         users_for_95_percent=users_for_chance(rounds, LEVEL, keys_of_user=keys),
         noise=tuple(noise for measure in calibrated.measures for noise in _noise_of(calibrated, measure)),

@@ -147,9 +147,7 @@ class Need:
         return show_sheet(Sheet(_HEAD, facts=self._facts(), listings=listings, notes=[*map(str, self.cautions)]))
 
     def _facts(self) -> dict[str, str]:
-        shows = (
-            f"{self.chance_shown:.2%} ({self.selection})" if self.selection != _PUBLIC else "always: keys are public"
-        )
+        shows = _ALWAYS.get(self.selection, f"{self.chance_shown:.2%} ({self.selection})")
         facts = {
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",
@@ -187,7 +185,8 @@ class Need:
 
 
 _HEAD = "the smallest epsilon for what is asked; no data was read, nothing is spent"
-_PUBLIC = "public keys"
+_PUBLIC, _TOTAL = "public keys", "no keys"
+_ALWAYS = {_PUBLIC: "always: keys are public", _TOTAL: "always: there are no keys"}
 
 
 @call_checked()
@@ -255,7 +254,7 @@ def _many(number: int, what: str) -> str:
 
 def _refuse_pointless(query: Query, goal: Goal) -> None:
     """Refuse what every budget reaches, and what none does."""
-    if query.public_keys is not None and not goal.targets:
+    if query.has_public_keys and not goal.targets:
         raise MeasureError("keys are public and any error will do, so every epsilon is enough; give an error.")
     if query.min_users > goal.users:
         raise BoundError(
@@ -362,7 +361,7 @@ def _need(query: Query, goal: Goal, limits: tuple[TriedLimit, ...]) -> Need:
         asked_chance=goal.chance,
         chance=chance_near(calibrated, goal),
         chance_shown=chance_shown(calibrated, goal),
-        selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC,
+        selection=calibrated.rounds[-1].name if calibrated.rounds else _PUBLIC if query.keys else _TOTAL,
         numbers=tuple(_numbers(calibrated, goal)),
         limits=limits,
         cautions=explain(query).cautions,

@@ -29,8 +29,9 @@ from plume.plan.dialect import identifier
 from plume.plan.nodes import USER
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.plan_sql import print_plan
-from plume.query import Query, condition_texts
-from plume.schema import check_schema, described, table_for
+from plume.query import Query, written_texts
+from plume.running import read_rows, relation_for
+from plume.schema import described, table_for
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
@@ -160,8 +161,10 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
     """Read the data once, and combine it by user and key."""
     calibrated = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
     combined = by_user(calibrated, rows(calibrated)).source
-    with pointing_to_quotes(condition_texts(query)), engine.open({INPUT: table_for(query, data)}) as session:
-        check_schema(query, session.schema(INPUT), source=described(data))
+    relation = relation_for(query, data, engine)
+    tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
+    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+        read_rows(session, query, relation, source=described(data))
         printed = print_plan(combined, session.printer())
         for step in steps(combined):
             run_step(step, session, printed)

@@ -158,6 +158,8 @@ def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
     refuse_open_numbers(query)
+    if not query.keys:
+        raise UsageError("tuning estimates which keys would be shown, and keys is empty; use plume.expect for a total.")
     if query.public_keys is not None:
         raise UsageError("tuning estimates which keys would be shown; leave public_keys out.")
 

@@ -83,7 +83,10 @@ def test_a_file_may_leave_the_limit_open(tmp_path: Path) -> None:
         ("epsilon = true", "it must be a number"),
         ("max_keys_per_user = 4.5", "it must be a whole number"),
         ("max_keys_per_user = 'many'", 'it must be a whole number or "auto"'),
-        ("keys = []", "text or a list of texts"),
+        ("keys = {}", "text or a list of texts"),
+        ("keys = {a = 1}", "text or a list of texts"),
+        ("keys = {a = 'b'}\nkey_expressions = {c = 'd'}", "both as tables; give one of them"),
+        ("key_expressions = ['a']", "a table of texts"),
         ("keys = [1]", "text or a list of texts"),
         ("shares = [1]", "a table of numbers"),
         ("usr = 'x'", "'usr', which is not a setting; the settings are user, keys"),
@@ -103,3 +106,52 @@ def test_what_the_file_leaves_out_is_missing(tmp_path: Path, invoke: Invoke) -> 
     path.write_text('user = "user_id"', encoding="utf-8")
     result = invoke("explain", "--query", path)
     assert (result.exit_code, "Missing option '--key'" in result.stderr) == (2, True)
+
+
+TOTAL = WHOLE.replace('keys = ["recipe"]', "keys = []").replace("min_users = 2\n", "").replace("selection = 2\n", "")
+COMPUTED = WHOLE.replace('keys = ["recipe"]', "keys = {dish = 'LOWER(recipe)', recipe = 'recipe'}")
+
+
+def columns(result: Result) -> str:
+    assert result.exit_code == 0, result.stderr
+    return str(result.stdout.splitlines()[0])
+
+
+def test_a_file_without_keys_asks_for_a_total(query: Path, invoke: Invoke) -> None:
+    query.write_text(TOTAL.replace("max_keys_per_user = 4\n", ""), encoding="utf-8")
+    assert columns(invoke("run", "--query", query, "--quiet")) == '"count","seconds_sum"'
+
+
+def test_a_table_of_keys_computes_them(query: Path, invoke: Invoke) -> None:
+    query.write_text(COMPUTED, encoding="utf-8")
+    assert columns(invoke("run", "--query", query, "--quiet")) == '"dish","recipe","count","seconds_sum"'
+
+
+@pytest.mark.parametrize("text", [WHOLE, TOTAL, COMPUTED])
+@pytest.mark.parametrize(
+    ("options", "keys"),
+    [
+        (["--key", "recipe"], '"recipe",'),
+        (["--key-as", "dish", "UPPER(recipe)"], '"dish",'),
+        (["--key", "recipe", "--key-as", "dish", "UPPER(recipe)"], '"recipe","dish",'),
+    ],
+)
+def test_keys_of_the_command_line_replace_those_of_the_file(
+    query: Path, invoke: Invoke, text: str, options: list[str], keys: str
+) -> None:
+    query.write_text(text, encoding="utf-8")
+    assert columns(invoke("run", "--query", query, "--quiet", *options)) == f'{keys}"count","seconds_sum"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TOTAL,
+        TOTAL.replace("keys = []", "keys = 'recipe'"),
+        TOTAL.replace("keys = []", "keys = {dish = 'LOWER(recipe)'}"),
+    ],
+)
+def test_no_keys_of_the_command_line_replace_those_of_the_file(query: Path, invoke: Invoke, text: str) -> None:
+    query.write_text(text, encoding="utf-8")
+    for options in (["--query", query, "--no-keys"], ["--no-keys", "--query", query]):
+        assert columns(invoke("run", *options, "--quiet")) == '"count","seconds_sum"'

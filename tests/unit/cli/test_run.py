@@ -197,3 +197,37 @@ def test_an_empty_release_says_on_standard_error_how_many_users_a_key_needs(run:
 
 def test_quiet_says_nothing_of_an_empty_release(run: Invoke) -> None:
     assert run("--epsilon", "0.1", "--quiet").stderr == ""
+
+
+ASKED = ("--user", "user_id", "--measure", "users", "--epsilon", "50", "--delta", "1e-5")
+
+
+def test_a_total_needs_no_key_and_no_limit(searches: Path, invoke: Invoke) -> None:
+    result = invoke("run", searches, *ASKED, "--no-keys", "--quiet")
+    header, *rows = result.stdout.splitlines()
+    assert (result.exit_code, header, len(rows)) == (0, '"users"', 1)
+
+
+def test_a_key_may_be_computed(searches: Path, invoke: Invoke) -> None:
+    result = invoke("run", searches, *ASKED, "--key-as", "dish", "UPPER(recipe)", "--max-keys-per-user", "4", "--quiet")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, '"dish","users"')
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--key", "recipe"], "Missing option '--max-keys-per-user'"),
+        (["--max-keys-per-user", "4"], "Missing option '--key'"),
+        (["--key-as", "dish", "UPPER(recipe)"], "Missing option '--max-keys-per-user'"),
+        (
+            ["--no-keys", "--key", "recipe"],
+            "--no-keys asks for a total, which has no keys; leave --key and --key-as out.",
+        ),
+        (["--no-keys", "--key-as", "dish", "UPPER(recipe)"], "--no-keys asks for a total"),
+        (["--key-as", "dish", "ODD(recipe)", "--max-keys-per-user", "4"], "is not known to be a function of one row"),
+    ],
+)
+def test_what_keys_lack_is_said(searches: Path, invoke: Invoke, options: list[str], said: str) -> None:
+    result = invoke("run", searches, *ASKED, *options)
+    assert result.exit_code == 2
+    assert said in result.stderr

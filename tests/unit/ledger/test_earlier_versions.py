@@ -17,6 +17,7 @@ from plume.errors import LedgerError
 from plume.far_dates import python_rows
 from plume.ledger.entry import EntryKind
 from plume.ledger.request import Request
+from plume.statement.answering import ask
 
 ROWS = pa.table(
     {"u": [str(n) for n in range(3000)], "k": ["x", "y", "z"] * 1000, "v": [float(n % 60) for n in range(3000)]}
@@ -174,6 +175,32 @@ def test_the_form_of_a_question_never_changes() -> None:
         public_keys=None,
     )
     assert [digest(query) for query in (*QUERIES.values(), everything)] == DIGESTS
+
+
+def test_a_statement_without_group_by_is_given_again_without_the_key_that_it_had(tmp_path: Path) -> None:
+    """It was released for the one key of a constant, which stands in the file."""
+    shutil.copytree(Path(__file__).parent / "written_with_a_constant_key", tmp_path / "copy")
+    ledger = plume.Ledger(tmp_path / "copy" / "visits.ledger")
+    text = f"{HEAD}COUNT(DISTINCT u) AS n, AVG(v, contribution_bounds_per_row => (0, 60)) AS m FROM visits"
+    spent = ledger.dataset("visits").spent
+    assert pq.read_schema(ledger.shelf.released("total")).names[0] == "key_1"
+    release = plume.sql(text, tables={"visits": ROWS}, ledger=ledger.dataset("visits"), release_id="total")
+    assert release.rows.to_pylist() == [{"n": 2999, "m": pytest.approx(29.5331, abs=1e-4), "m_reliable": True}]
+    assert ledger.dataset("visits").spent == spent
+
+
+def test_a_statement_without_group_by_has_the_hashes_it_always_had() -> None:
+    """The second is the one that 0.1.0 made."""
+    text = f"{HEAD}COUNT(DISTINCT user_id) AS n FROM searches"
+    rows = pa.table({"user_id": ["a"], "recipe": ["x"], "seconds": [1.0]})
+    text = text.replace(
+        "delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u)",
+        "delta = 1e-5, privacy_unit_column = user_id)",
+    )
+    asked = ask(text, engine=plume.DuckDB(), tables={"searches": rows})
+    request = Request(plume.explain(asked.query), "d", asked.data)
+    assert request.digest == "1:2d85dd3381027c3608b9b48c1236e889db694be1d505f88174c64e6f369b9463"
+    assert request._as_in_0_1_0 == "e2b0741cc084ec58c94f3136d664d63b9f633c7e3ec23ca2b0e0c2cdffc6db84"
 
 
 def test_spaces_and_comments_of_a_statement_are_not_asked(tmp_path: Path) -> None:

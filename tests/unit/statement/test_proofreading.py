@@ -9,9 +9,9 @@ from plume.errors import PlumeBug, StatementError
 from plume.plan.dialect import Dialect
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.spark import SPARK
-from plume.statement import query_sql, scalar_sql
+from plume.relation import query_sql, scalar_sql
+from plume.relation.proofreading import read_again
 from plume.statement.answering import ask
-from plume.statement.proofreading import read_again
 
 HEAD = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 1, delta = 1e-5, max_groups_contributed = 2, privacy_unit_column = u)"
 TABLES = {"rows": "rows.parquet", "more": "more.parquet"}

@@ -4,6 +4,7 @@
 
 from contextlib import suppress
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -53,7 +54,10 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer("recipe recipe recipe"), 2, 15, "cannot be read as SQL near 'recipe'"),
     # Options.
     (options("delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 8, "OPTIONS needs epsilon"),
-    (options("epsilon = 1, privacy_unit_column = user_id"), 1, 8, "OPTIONS needs max_groups_contributed"),
+    (options("epsilon = 1, delta = 1e-5"), 1, 8, "OPTIONS needs privacy_unit_column"),
+    (options("epsilon = 1, kappa = 1"), 1, 56, "there is no option kappa; did you mean max_groups_contributed? There are: epsilon,"),
+    (options("epsilon = 1, k_threshold = 1"), 1, 56, "did you mean min_privacy_units_per_group?"),
+    (options("epsilon = 1, size = 1"), 1, 56, "there is no option size. There are: epsilon,"),
     (options("epsilon = -1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon is -1"),
     (options("epsilon = 1, epsilon = 1"), 1, 56, "option epsilon is given twice"),
     (options("epsilom = 1"), 1, 43, "did you mean epsilon?"),
@@ -63,14 +67,16 @@ WRONG: list[tuple[str, int, int, str]] = [
     (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = 'user_id'"), 1, 98, "must be the name of a column"),
     (options("epsilon = 1, delta = 1e-5, max_groups_contributed = 8, privacy_unit_column = user_id, group_selection_strategy = BEST"),
      1, 129, "must be one of PUBLIC_GROUPS, LAPLACE_THRESHOLD"),
-    (options(f"epsilon = {MANY_DIGITS}"), 1, 8, "OPTIONS needs max_groups_contributed"),
+    (options(f"epsilon = {MANY_DIGITS}"), 1, 8, "OPTIONS needs privacy_unit_column"),
     (options(f"epsilon = {MANY_DIGITS}, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon must be a number"),
     (options("epsilon = 1e, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon must be a number"),
     (options(f"epsilon = 1{'0' * 400}, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "it must be a finite number"),
     (options(f"epsilon = 1, max_groups_contributed = {MANY_DIGITS}, privacy_unit_column = user_id"), 1, 56, "must be a positive whole number"),
     (options("t.epsilon = 1"), 1, 43, "'t.epsilon = 1' is not an option"),
     # Aggregates.
-    (outer("recipe, COUNT(*)"), 2, 9, "COUNT needs bounds on what one user adds: contribution_bounds_per_group => (0, 5)"),
+    (outer("recipe, PERCENTILE_CONT(seconds, 0.5)"), 2, 9, "write PERCENTILE_CONT(seconds, 0.5, contribution_bounds_per_row => (0, 60)) with"),
+    (outer("recipe, VAR_POP(seconds)"), 2, 9, "needs the range of its values, which cannot be chosen from the data; write VAR_POP(seconds, contri"),
+    (outer("recipe, STDDEV_POP(seconds)"), 2, 9, "write STDDEV_POP(seconds, contribution_bounds_per_row => (0, 60)) with a range that you know"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_row => (0, 5))"), 2, 22, "SUM takes contribution_bounds_per_group"),
     (outer("recipe, SUM(seconds, contribution_bounds_per_group => (5, 0))"), 2, 9, "low_total is 5"),
     (outer(f"recipe, SUM(seconds, contribution_bounds_per_group => (0, {MANY_DIGITS}))"), 2, 22, "must be two constants"),
@@ -80,8 +86,9 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer("recipe, SUM(seconds, contribution_bounds_per_group => (0, s.auto))"), 2, 22, "must be two constants"),
     (outer("recipe, VAR_POP(seconds, contribution_bounds_per_row => (0, AUTO))"), 2, 9, "auto"),
     (outer("recipe, COUNT(*, contribution_bounds_per_group => (1, 5))"), 2, 9, "the bounds of COUNT are 0 and a whole number"),
-    (outer("recipe, COUNT(DISTINCT recipe)"), 2, 9, "can count the privacy unit only"),
-    (outer("recipe, MAX(seconds)"), 2, 9, "MAX is not known in a private SELECT"),
+    (outer("recipe, COUNT(DISTINCT recipe)"), 2, 9, "can count the privacy unit only; write COUNT(DISTINCT user_id)"),
+    (outer("recipe, MAX(seconds)"), 2, 9, "MAX is not known in a private SELECT; write PERCENTILE_CONT(x, 0.99, contribution_bounds_per_row"),
+    (outer("recipe, MIN(seconds)"), 2, 9, "MIN is not known in a private SELECT; write PERCENTILE_CONT(x, 0.01, contribution_bounds_per_row"),
     (outer("recipe, AVG(seconds, contribution_bounds_per_group => (0, seconds))"), 2, 22, "must be two constants"),
     (outer(f"recipe, 1 + {COUNT}"), 2, 9, "stands alone"),
     (outer("recipe"), 2, 1, "there is no aggregate"),
@@ -166,6 +173,99 @@ def test_a_type_with_a_text_for_a_number_is_refused(engine: Spark | plume.DuckDB
     text = f"{HEAD}CAST(seconds AS {kind}) AS k, {COUNT} FROM searches GROUP BY k"
     with pytest.raises(StatementError):
         ask(text, engine=engine, tables=TABLES)
+
+
+ELSEWHERE = [
+    ("MEDIAN(seconds)", "PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 60))"),
+    (
+        "MEDIAN(seconds, contribution_bounds_per_row => (0, 60))",
+        "PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 60))",
+    ),
+    ("PERCENTILE_DISC(seconds, 0.5)", "PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 60))"),
+    ("QUANTILE_CONT(seconds, 0.5)", "PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 60))"),
+    (
+        "APPROX_QUANTILES(seconds, 4)",
+        "one PERCENTILE_CONT(x, 0.25, contribution_bounds_per_row => (0, 60)) for each quantile",
+    ),
+    (
+        "APPROX_QUANTILES(seconds, 4)[OFFSET(2)]",
+        "one PERCENTILE_CONT(x, 0.25, contribution_bounds_per_row => (0, 60)) for each",
+    ),
+    (
+        "ANON_QUANTILES(seconds, 4)",
+        "one PERCENTILE_CONT(x, 0.25, contribution_bounds_per_row => (0, 60)) for each quantile",
+    ),
+    ("ANON_PERCENTILE_CONT(seconds, 0.5)", "PERCENTILE_CONT(x, 0.5, contribution_bounds_per_row => (0, 60))"),
+    ("ANON_COUNT(*)", "COUNT(*, contribution_bounds_per_group => (0, 5))"),
+    ("ANON_COUNT(* CLAMPED BETWEEN 0 AND 5)", "COUNT(*, contribution_bounds_per_group => (0, 5))"),
+    ("ANON_SUM(seconds CLAMPED BETWEEN 0 AND 5)", "SUM(x, contribution_bounds_per_group => (0, 60))"),
+    ("anon_avg(seconds)", "AVG(x, contribution_bounds_per_group => (0, 60))"),
+    ("ANON_VAR_POP(seconds)", "VAR_POP(x, contribution_bounds_per_row => (0, 60))"),
+    ("ANON_STDDEV_POP(seconds)", "STDDEV_POP(x, contribution_bounds_per_row => (0, 60))"),
+    ("VARIANCE(seconds)", "VAR_POP(x, contribution_bounds_per_row => (0, 60))"),
+    ("STDDEV_SAMP(seconds)", "STDDEV_POP(x, contribution_bounds_per_row => (0, 60))"),
+    ("MEAN(seconds)", "AVG(x, contribution_bounds_per_group => (0, 60))"),
+    ("APPROX_COUNT_DISTINCT(user_id)", "COUNT(DISTINCT user_id), where user_id is the privacy unit"),
+    ("COUNTIF(seconds > 1)", "COUNT(IF(condition, 1, NULL), contribution_bounds_per_group => (0, 5))"),
+]
+
+
+@pytest.mark.parametrize("engine", [plume.DuckDB(), Spark()], ids=["duckdb", "spark"])
+@pytest.mark.parametrize(("aggregate", "written"), ELSEWHERE)
+def test_an_aggregate_that_others_have_is_answered_with_the_one_to_write(
+    aggregate: str, written: str, engine: Any
+) -> None:
+    with pytest.raises(StatementError) as refused:
+        plume.explain_sql(outer(f"recipe, {aggregate}"), tables=TABLES, engine=engine)
+    assert f"is not known here; in the private SELECT write {written}" in str(refused.value)
+    assert (refused.value.line, refused.value.column) == (2, 9)
+
+
+@pytest.mark.parametrize("written", sorted({written.split("), where")[0] for _, written in ELSEWHERE}))
+def test_what_a_refusal_says_to_write_is_answered(written: str) -> None:
+    words = (
+        written.removeprefix("one ").split(" for each")[0].replace("condition", "seconds > 1").replace("x,", "seconds,")
+    )
+    whole = words if words.endswith(")") else f"{words})"
+    assert plume.explain_sql(outer(f"recipe, {whole}"), tables=TABLES).query.keys == ("recipe",)
+
+
+def test_quoted_names_of_aggregates_that_others_have_are_names() -> None:
+    text = outer('"median", COUNT(DISTINCT user_id) AS mean', 'FROM searches GROUP BY "median"')
+    assert plume.explain_sql(text, tables=TABLES).query.keys == ("median",)
+
+
+@pytest.mark.parametrize(
+    ("clause", "said"),
+    [
+        (
+            "ANONYMIZATION",
+            "WITH ANONYMIZATION is an earlier name of this clause; write SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon",
+        ),
+        (
+            "AGGREGATION_THRESHOLD",
+            "WITH AGGREGATION_THRESHOLD adds no noise, so it is not differential privacy; write SELECT WITH DIFF",
+        ),
+    ],
+)
+def test_another_clause_is_answered_with_the_one_to_write(clause: str, said: str) -> None:
+    with pytest.raises(StatementError, match=r"line 1, column 13") as refused:
+        plume.sql(outer("recipe, ANON_COUNT(*)").replace("DIFFERENTIAL_PRIVACY", clause), tables=TABLES)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        outer("COUNT(*) AS n", "FROM searches").replace("delta = 1e-5, ", ""),
+        outer("recipe, COUNT(*) AS n").replace(
+            "privacy_unit", "group_selection_strategy = LAPLACE_THRESHOLD, privacy_unit"
+        ),
+    ],
+)
+def test_where_nothing_can_be_chosen_it_is_said_that_bounds_are_left_out(text: str) -> None:
+    with pytest.raises(StatementError, match=r"Bounds that are left out are AUTO; give them, as in"):
+        plume.sql(text, tables=TABLES)
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "spark"])

@@ -12,6 +12,7 @@ import pytest
 import plume
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Relation
+from plume.ledger.publishing import price_for
 from plume.statement.answering import ask
 
 SEARCHES = pa.table({
@@ -77,6 +78,12 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
      {"measures": plume.mean("seconds", 0, "auto", name="s")}),
     (PRIVATE + "recipe, AVG(seconds, contribution_bounds_per_group => (0, AUTO)) AS s" + FROM,
      {"measures": plume.mean("mean_of_user_1", 0, "auto", name="s")}),
+    # Bounds left out.
+    (PRIVATE + "recipe, COUNT(*)" + FROM, {"measures": plume.count("auto")}),
+    (PRIVATE + "recipe, COUNT(seconds) AS n" + FROM, {"measures": plume.count("auto", name="n", where=NOT_NULL["seconds"])}),
+    (PRIVATE + "recipe, SUM(seconds)" + FROM, {"measures": plume.sum("seconds", "auto", "auto")}),
+    (PRIVATE + "recipe, AVG(seconds) AS s" + FROM, {"measures": plume.mean("mean_of_user_1", "auto", "auto", name="s")}),
+    (PRIVATE.replace("max_groups_contributed = 8, ", "") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "max_keys_per_user": 1}),
     # Options.
     (options(epsilon="2", delta="0.001") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "budget": plume.Budget(2, 0.001)}),
     (options(max_groups_contributed="1") + "recipe, " + COUNT + FROM, {"measures": plume.count(3), "max_keys_per_user": 1}),
@@ -96,7 +103,7 @@ STATEMENTS: list[tuple[str, dict[str, Any]]] = [
     (PRIVATE + "EXTRACT(YEAR FROM day) AS year, " + COUNT + " FROM searches GROUP BY EXTRACT(YEAR FROM day)",
      {"measures": plume.count(3), "keys": "year"}),
     (PRIVATE + COUNT + ", COUNT(DISTINCT user_id) FROM searches",
-     {"measures": [plume.count(3), plume.users()], "keys": "key_1", "max_keys_per_user": 1, "public_keys": [1]}),
+     {"measures": [plume.count(3), plume.users()], "keys": []}),
     # What is released afterwards.
     (PRIVATE + "recipe, " + COUNT + " AS n" + FROM + " ORDER BY n DESC, recipe LIMIT 10 OFFSET 5;", {"measures": plume.count(3, name="n")}),
     # Rows.
@@ -176,3 +183,21 @@ def test_a_key_called_like_the_unit_gets_the_name() -> None:
 def test_explaining_reads_no_private_data() -> None:
     text = PRIVATE + "recipe, " + COUNT + " FROM 'there/is/none.parquet' GROUP BY recipe"
     assert plume.explain_sql(text).facts() == plume.explain(asked(STATEMENTS[0][0]).query).facts()
+
+
+@pytest.mark.parametrize(
+    ("left_out", "written"),
+    [
+        ("COUNT(*)", "COUNT(*, contribution_bounds_per_group => (0, AUTO))"),
+        ("SUM(seconds)", "SUM(seconds, contribution_bounds_per_group => (AUTO, AUTO))"),
+        ("AVG(seconds)", "AVG(seconds, contribution_bounds_per_group => (AUTO, AUTO))"),
+    ],
+)
+def test_bounds_that_are_left_out_are_told_and_charged_as_auto(left_out: str, written: str) -> None:
+    told = [
+        plume.explain_sql(PRIVATE + f"recipe, {aggregate} AS n" + FROM, tables={"searches": SEARCHES})
+        for aggregate in (left_out, written)
+    ]
+    assert str(told[0]) == str(told[1])
+    assert told[0].record() == told[1].record()
+    assert price_for(told[0]) == price_for(told[1])

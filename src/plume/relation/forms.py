@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
-from plume.statement.text import Text, Tree
+from plume.relation.text import Text, Tree
 
 Types = exp.DataType.Type
 

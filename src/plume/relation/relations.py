@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from plume.statement.text import Text, Tree
+from plume.relation.text import Text, Tree
 
 
 @dataclass(frozen=True)

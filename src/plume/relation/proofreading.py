@@ -15,8 +15,8 @@ from sqlglot.tokenizer_core import TokenType
 
 from plume.errors import PlumeBug
 from plume.plan.dialect import Dialect
-from plume.statement import query_sql, scalar_sql
-from plume.statement.text import Tree
+from plume.relation import query_sql, scalar_sql
+from plume.relation.text import Tree
 
 Shape = tuple[Any, ...]
 _QUOTED = (TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER)

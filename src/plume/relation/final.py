@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect as Parsing
 
 from plume.plan.dialect import Dialect
-from plume.statement.names import qualified
-from plume.statement.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
-from plume.statement.text import Tree
+from plume.relation.names import qualified
+from plume.relation.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
+from plume.relation.text import Tree
 
 _MEMBER = "u"
 """What a part of a union is called."""
@@ -200,7 +200,12 @@ def final_scalar(tree: Tree, dialect: Dialect) -> Tree:
         case exp.Floor() | exp.Ceil() if "decimals" in parts and not dialect.statements.rounds_to_places:
             return _rounded(type(tree), parts["this"], parts["decimals"])
         case _:
-            return type(tree)(**parts)
+            return type(tree)(**(parts | _notes(tree, dialect)))
+
+
+def _notes(tree: Tree, dialect: Dialect) -> dict[str, bool]:
+    """Note what the engine's parser notes of a division: what its dialect makes of zero, by which nothing is divided any more."""
+    return {"safe": Parsing.get_or_raise(dialect.name).SAFE_DIVISION} if isinstance(tree, exp.Div) else {}
 
 
 def _final_argument(value: Any, dialect: Dialect) -> Any:

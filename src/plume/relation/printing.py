@@ -1,10 +1,10 @@
 """Relations as SQL of an engine: the final tree, printed by closed lists, and read again before anybody runs it."""
 
 from plume.plan.dialect import Dialect
-from plume.statement.final import final_query
-from plume.statement.proofreading import proofread
-from plume.statement.query_sql import query_sql
-from plume.statement.relations import Relation
+from plume.relation.final import final_query
+from plume.relation.proofreading import proofread
+from plume.relation.query_sql import query_sql
+from plume.relation.relations import Relation
 
 
 def print_relation(relation: Relation, dialect: Dialect) -> str:

@@ -14,9 +14,9 @@ from plume.errors import StatementError
 from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.redaction import redacting
-from plume.statement.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
-from plume.statement.reading import CALLS, OF_A_UNIT
-from plume.statement.text import Text, Tree
+from plume.relation.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
+from plume.relation.parsing import CALLS, OF_A_UNIT
+from plume.relation.text import Text, Tree
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In)
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Neg)

@@ -11,8 +11,8 @@ from sqlglot import exp
 from plume.errors import PlumeBug
 from plume.plan.dialect import Dialect, constant, identifier
 from plume.plan.printing.registry import PRINTERS
-from plume.statement.forms import NUMBER, UNITS
-from plume.statement.text import Tree
+from plume.relation.forms import NUMBER, UNITS
+from plume.relation.text import Tree
 
 _OPERATORS: dict[type, str] = {
     exp.And: "AND",

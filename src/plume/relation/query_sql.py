@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from plume.errors import PlumeBug
 from plume.plan.dialect import Dialect, identifier
-from plume.statement.scalar_sql import bare_sql, scalar_sql
-from plume.statement.text import Tree
+from plume.relation.scalar_sql import bare_sql, scalar_sql
+from plume.relation.text import Tree
 
 _SIDES = (None, "LEFT", "RIGHT", "FULL")
 WORDS = frozenset(

@@ -6,9 +6,9 @@ from sqlglot import exp
 
 from plume.condition import quotes_hint
 from plume.plan.types import Kind
-from plume.statement.relations import Relation, Source, names_of, origins
-from plume.statement.scalars import hint, rewrite
-from plume.statement.text import Text, Tree
+from plume.relation.relations import Relation, Source, names_of, origins
+from plume.relation.scalars import hint, rewrite
+from plume.relation.text import Text, Tree
 
 
 @dataclass
