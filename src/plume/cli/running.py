@@ -79,7 +79,7 @@ def run_statement(options: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator[None]:
-    """Write what is withheld in a block to the operator's file, if one is asked for. That it may come is told, not if it came."""
+    """Write what is withheld in a block to the operator's file, if one is asked for. That it may come is said, not if it came."""
     if options["engine_errors_to"] is None:
         yield
         return
