@@ -115,7 +115,7 @@ def noise_cautions(calibrated: CalibratedQuery) -> Iterator[Caution]:
         )
     lost = [measure for measure in calibrated.measures if _is_lost(calibrated, measure, needed)]
     if lost:
-        yield _lost([measure.mechanism for measure in lost], needed)
+        yield _lost([measure.mechanism for measure in lost], needed, limit)
 
 
 def _most(part: CalibratedPart) -> float:
@@ -147,11 +147,13 @@ def _values_of_user(mechanism: Mechanism) -> int:
     return getattr(mechanism, "max_per_key", 1)
 
 
-def _lost(lost: list[Mechanism], users: int) -> Caution:
+def _lost(lost: list[Mechanism], users: int, limit: int) -> Caution:
     names = ", ".join(mechanism.name for mechanism in lost)
     several = any(_values_of_user(mechanism) > 1 for mechanism in lost)
+    lower = "max_per_key" if several else LIMIT if limit > 1 else ""
+    smaller = f"Lower {lower} or raise epsilon" if lower else "Raise epsilon"
     return Caution(
         names,
         f"in a key of {users:,} users, as many as a key needs to be shown, noise is wider than the whole range of {names}",
-        f"Lower {'max_per_key' if several else LIMIT} or raise epsilon, or rely on large keys only",
+        f"{smaller}, or rely on large keys only",
     )

@@ -242,6 +242,10 @@ def _set(query: Query, name: str, value: Any) -> None:
 
 def _measures(given: Any) -> tuple[Mechanism, ...]:
     measures = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if any(map(callable, measures)):
+        raise MeasureError(
+            "measures holds a function that is not called; write it with parentheses, as in plume.users()."
+        )
     if not measures or not all(_is_measure(measure) for measure in measures):
         raise MeasureError(
             f"measures is {given!r}; it must be a list of measures, such as [plume.count(max_per_key=3), plume.users()]."

@@ -182,8 +182,8 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
         MeasureError,
         "measures is 'count'; it must be a list of measures",
     ),
-    "a function as measure": (lambda: run(measures=[plume.count]), MeasureError, "it must be a list of measures"),
-    "a class as measure": (lambda: run(measures=[type(plume.users())]), MeasureError, "it must be a list of measures"),
+    "a function as measure": (lambda: run(measures=[plume.count]), MeasureError, "a function that is not called"),
+    "a class as measure": (lambda: run(measures=[type(plume.users())]), MeasureError, "a function that is not called"),
     "two measures of one name": (
         lambda: run(measures=[plume.count(1), plume.count(2)]),
         MeasureError,

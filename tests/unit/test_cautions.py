@@ -66,6 +66,12 @@ def test_a_measure_whose_noise_is_wider_than_its_range_is_named() -> None:
     assert cautioned(measures=[plume.mean("v", 0, 9, max_per_key=100)]) == ["v_mean"]
 
 
+def test_a_limit_of_1_is_not_advised_to_be_less() -> None:
+    cautions = plume.explain(query(measures=[plume.median("v", 0, 9)], max_keys_per_user=1, epsilon=0.2)).cautions
+    assert [caution.what for caution in cautions][-1] == "v_median"
+    assert all("max_keys_per_user" not in caution.next_step for caution in cautions)
+
+
 def test_public_keys_need_no_users_so_their_noise_is_not_judged() -> None:
     assert cautioned(measures=[plume.median("v", 0, 9)], max_keys_per_user=1, public_keys=["a"]) == []
 

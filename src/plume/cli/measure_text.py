@@ -8,8 +8,9 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
-from plume.errors import MeasureError
+from plume.errors import ArgumentError, MeasureError
 from plume.mechanisms.forms import ALIASES, FORMS
+from plume.mechanisms.measure import Form
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import NO_LOW
 from plume.redaction import redacting
@@ -90,10 +91,27 @@ def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mech
         raise refusal
     if function == "sum" and {"low", "high"} & set(named):
         raise MeasureError(f"measure {text!r} is not known; {NO_LOW}; write {form.example}.")
-    with redacting(TypeError, to=refusal):
-        bound = signature.bind(*positional, **named)
+    misfit = _misfit(form, positional, named)
+    if misfit is not None:
+        raise MeasureError(f"measure {text!r} does not fit; {misfit} Write {form.example}.")
+    bound = signature.bind(*positional, **named)
     bound.arguments |= {name: _bound(bound.arguments[name]) for name in _BOUNDS if name in bound.arguments}
     return form.make(*bound.args, **bound.kwargs)
+
+
+def _misfit(form: Form, positional: list[Any], named: dict[str, Any]) -> str | None:
+    """Say what a call lacks, as Python would be told; nothing, if it fits."""
+    try:
+        inspect.signature(form.make).bind(*positional, **named)
+    except TypeError:
+        pass
+    else:
+        return None
+    try:
+        form.make(*positional, **named)
+    except ArgumentError as misfit:
+        return str(misfit).removeprefix("plume.")
+    return None
 
 
 def _bound(value: Any) -> Any:

@@ -91,12 +91,12 @@ def _engine_errors(options: Mapping[str, Any], files: Sequence[str]) -> Iterator
 
 
 def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> None:
-    say, said = remarks(quiet=options["quiet"]), list[str]()
-    with _saying_warnings(say, said):
+    say, told = remarks(quiet=options["quiet"]), list[str]()
+    with _saying_warnings(say, told):
         release = release_of(**showing(quiet=options["quiet"]))
     _deliver(_shaped(release, options), options, say)
     for line in summarize(release):
-        if line not in said:
+        if line not in told:
             say(line)
     receipt = release.receipt
     if receipt is not None and release.released_before is not None:
@@ -109,15 +109,15 @@ def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> N
 
 
 @contextmanager
-def _saying_warnings(say: Say, said: list[str]) -> Iterator[None]:
-    """Say at once what a query is cautioned against, since it is not charged yet; and keep what was said."""
+def _saying_warnings(say: Say, told: list[str]) -> Iterator[None]:
+    """Say at once what a query is cautioned against, since it is not charged yet; and keep what was told."""
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if not issubclass(category, PlumeWarning):
             show_otherwise(message, category, *where, **more)
             return
-        said.append(f"caution: {message}")
-        say(said[-1])
+        told.append(f"caution: {message}")
+        say(told[-1])
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", PlumeWarning)

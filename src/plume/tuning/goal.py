@@ -92,19 +92,19 @@ def _refuse_bad_people(*, users: Any, values_of_user: Any, chance: Any) -> None:
 
 
 def _keys_of_users(given: Any) -> tuple[tuple[int, float], ...]:
-    shares = given if isinstance(given, Mapping) else {given: 1}
-    for keys, share in shares.items():
+    shares = list(given.items()) if isinstance(given, Mapping) else [(given, 1)]
+    for keys, share in shares:
         refuse_bad_number("keys_of_user", keys, LARGEST_BOUND)
         if not _is_number(share) or not 0 < share <= 1:
             raise BoundError(
                 f"keys_of_user gives {keys} keys to {shown(share)} of the users; it must be a share above 0, up to 1."
             )
-    if not shares or not math.isclose(total := math.fsum(shares.values()), 1, abs_tol=_ROUNDING):
+    if not shares or not math.isclose(total := math.fsum(share for _, share in shares), 1, abs_tol=_ROUNDING):
         what = f"add up to {total:g}" if shares else "are none"
         raise BoundError(
             f"the shares of users in keys_of_user {what}; they must add up to 1, such as {{5: 0.9, 100: 0.1}}."
         )
-    return tuple(sorted((keys, share / total) for keys, share in shares.items()))
+    return tuple(sorted((keys, share / total) for keys, share in shares))
 
 
 def is_computed(measure: Mechanism) -> bool:

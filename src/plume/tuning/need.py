@@ -17,7 +17,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.cautions import Caution
 from plume.choosing.keys_per_user import CANDIDATES
-from plume.errors import BoundError, BudgetError, MeasureError, PlumeError, RangeError, UsageError, printable
+from plume.errors import BoundError, BudgetError, MeasureError, PlumeError, RangeError, UsageError, printable, shown
 from plume.output.text_table import show
 from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
@@ -226,6 +226,8 @@ def need(  # noqa: PLR0913 - what may be asked
 
 def _with_limits(query: Query, goal: Goal, limits: Sequence[int]) -> list[Query]:
     """List the query with each limit that is tried, from small to large; of their own accord only those of which enough is known."""
+    if isinstance(limits, str) or not isinstance(limits, Sequence):
+        raise BoundError(f"limits is {shown(limits)}; it must be a list of numbers, such as [4, 16].")
     given: list[int | str] = [query.max_keys_per_user]
     if query.chooses_limit:
         known = _unknown_cut(query, goal) is None

@@ -80,15 +80,22 @@ def test_a_measure_is_read_as_it_is_written_in_python(text: str, measure: Mechan
         ("sum(event.seconds, 0, 60)", "holds 'event.seconds'"),
         ("count(*x)", r"holds '\*x'"),
         ("count(None)", "holds 'None'"),
-        ("count", r"does not fit count\(max_per_key, column, name, where\); write count\(3\)"),
+        (
+            "count",
+            r"does not fit; count needs max_per_key\. .* With max_per_key='auto' it is chosen .*\. Write count\(3\)",
+        ),
+        (
+            "sum(seconds)",
+            r"does not fit; sum needs low_total and high_total\. low_total is the least that one user may add",
+        ),
+        ("mean(seconds, 0, hihg=60)", r"does not fit; mean has no argument 'hihg'; did you mean 'high'\?"),
         ("count(3, 4)", "does not fit"),
         ("count(**x)", "does not fit"),
         ("count(3, max_per_key=3)", "does not fit"),
         ("count(3, name=a, name=b)", "does not fit"),
         ("count(3, name=a) AS b", "does not fit"),
         ("count(3, weight=2)", "does not fit"),
-        ("users(3)", r"does not fit users\(name, where\)"),
-        ("sum(seconds)", r"does not fit sum\(column, low_total, high_total, name, where\)"),
+        ("users(3)", "does not fit; users takes no arguments by position"),
     ],
 )
 def test_anything_else_is_refused_with_what_would_be_right(text: str, hint: str) -> None:
