@@ -21,7 +21,7 @@ class Keys:
 
 
 def read_keys(keys: Any, expressions: Any, *, user: str) -> Keys:
-    """Read keys: columns first, unless a mapping or the names themselves say otherwise. A column under its own name is no expression."""
+    """Read keys: columns first, unless a mapping or the names themselves say otherwise. A column under its own name needs none."""
     given = _expressions(keys, expressions)
     names = _names(keys, given)
     for name, text in given.items():
