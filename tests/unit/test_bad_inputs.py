@@ -203,9 +203,9 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
     "a byte of zero in a name": (lambda: run(user="a\0"), ColumnNotFound, r"user is 'a\\x00'; it must be the name"),
     "half a letter as user": (lambda: run(user="\udcff"), ColumnNotFound, r"user is '\\udcff'; it must be the name"),
     "no keys": (
-        lambda: run(keys=[]),
+        lambda: run(keys={}),
         ColumnNotFound,
-        r"keys is \[\]; it must be the name of a column, or a list of names",
+        r"keys is {}; it must be the name of a column, a list of names, or a mapping of names to expressions",
     ),
     "a number as key": (lambda: run(keys=["k", 5]), ColumnNotFound, "a key is 5; it must be the name of a column"),
     "the user as key": (lambda: run(keys=["k", "U"]), ColumnNotFound, "user and keys both name 'u'"),
