@@ -58,9 +58,10 @@ def _with_all_arguments(name: str, make: Callable[..., Tree]) -> Callable[..., T
         tree = make(arguments, **settings)
         kept = {id(part) for part in tree.walk()}
         lost = [argument for argument in arguments if id(argument) not in kept]
-        unit = tree.find(*OF_A_UNIT)
+        given = {id(part) for argument in arguments for part in argument.walk()}
+        timed = next((part for part in tree.find_all(*OF_A_UNIT) if id(part) not in given), None)
         # The unit of a function of time is written anew.
-        allowed = int(unit is not None and id(unit.args.get("unit", unit.this)) not in set(map(id, arguments)))
+        allowed = int(timed is not None and id(timed.args.get("unit", timed.this)) not in given)
         return tree if len(lost) <= allowed else exp.Anonymous(this=name, expressions=arguments)
 
     return made

@@ -151,6 +151,7 @@ def test_there_are_forty_wrong_statements() -> None:
 TOO_MANY_ARGUMENTS = {
     "duckdb": ["LTRIM(recipe, 'a', 'b')", "RTRIM(recipe, 'a', 'b')", "DATE_TRUNC('day', day, 'UTC')", "MOD(seconds, 2, 3, 4)"],
     "spark": [
+        "FLOAT(DATE_TRUNC('day', day), 2)",
         "FLOAT(recipe, 2)", "INT(recipe, recipe)", "DATE(day, 'x')", "TIMESTAMP(day, 'UTC')", "LTRIM(recipe, 'a', 'b')",
         "DATE_TRUNC('day', day, 'UTC')", "TRUNC(day, 'month', 1)", "FLOOR(seconds, 1, 2)", "CEIL(seconds, 1, 2)", "MOD(seconds, 2, 3, 4)",
     ],
