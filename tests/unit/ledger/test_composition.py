@@ -159,7 +159,6 @@ many = st.lists(
 )
 
 
-<<<<<<< HEAD
 def many_state_the_truth(pure: list[tuple[int, int]], gaussian: list[int], delta: int) -> None:
     hundredths = [(each * EPSILONS // 100, times) for each, times in pure]
     assert states_the_truth(repeated(hundredths, gaussian), delta)
@@ -169,14 +168,3 @@ def many_state_the_truth(pure: list[tuple[int, int]], gaussian: list[int], delta
 def test_many_different_releases_state_no_less_than_the_truth(examples: int) -> None:
     tried = given(many, st.sampled_from([[], [2 * 10**8], [10**7, 10**6]]), deltas)(many_state_the_truth)
     settings(max_examples=examples, deadline=None)(tried)()
-=======
-@pytest.mark.parametrize("examples", [3, pytest.param(8, marks=pytest.mark.engines)])
-def test_many_different_releases_state_no_less_than_the_truth(examples: int) -> None:
-    @settings(max_examples=examples, deadline=None)
-    @given(many, st.sampled_from([[], [2 * 10**8], [10**7, 10**6]]), deltas)
-    def many_state_the_truth(pure: list[tuple[int, int]], gaussian: list[int], delta: int) -> None:
-        hundredths = [(each * EPSILONS // 100, times) for each, times in pure]
-        assert states_the_truth(repeated(hundredths, gaussian), delta)
-
-    many_state_the_truth()
->>>>>>> edges
