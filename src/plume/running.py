@@ -20,6 +20,7 @@ from plume.engines.default_engine import default_engine, refuse_other_than_engin
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
+from plume.engines.frames import may_lose_integers
 from plume.engines.input_size import bytes_to_read
 from plume.errors import (
     ColumnTypeError,
@@ -195,9 +196,10 @@ def _run_planned(
             planned, above[what] = _choose_next(planned, walk, session)
         planned = _rewritten_for(session, planned)
         rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
-    named = rows.drop_columns(list(planned.calibrated.unnamed_keys))
-    whole = with_whole_sums(named, planned.calibrated.query, schema)
-    return release_of(whole, Explanation(planned), private=entropy.private, above=above)
+    released = rows.drop_columns(list(planned.calibrated.unnamed_keys))
+    if not any(may_lose_integers(table.content, table.kinds, stated=table.stated) for table in tables.values()):
+        released = with_whole_sums(released, planned.calibrated.query, schema)
+    return release_of(released, Explanation(planned), private=entropy.private, above=above)
 
 
 def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -62,6 +63,34 @@ def test_files_without_types_have_no_whole_numbers(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(f"u,k,v\n{lines}\n", encoding="utf-8")
     release = plume.run(asking(measures=plume.sum("v", 0, 5)), tmp_path / "rows.csv")
     assert release.to_arrow().schema.field("v_sum").type == pa.float64()
+
+
+def of_pandas(dtype: str, *, missing: bool) -> pd.DataFrame:
+    # As pandas makes columns of values that come from text: integers of numpy cannot be missing.
+    visits = pd.Series(
+        [3] * (PEOPLE - 1) + [None if missing else 3], dtype=dtype if dtype == "Int64" or not missing else None
+    )
+    return pd.DataFrame({"u": [f"user {user}" for user in range(PEOPLE)], "k": "a", "visits": visits})
+
+
+@pytest.mark.parametrize(("dtype", "released"), [("int64", "double"), ("Int64", "int64")])
+@pytest.mark.parametrize("asked", ["query", "statement"])
+def test_a_missing_value_does_not_change_the_type_of_a_sum_over_pandas(dtype: str, released: str, asked: str) -> None:
+    statement = (
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 50, delta = 1e-6, max_groups_contributed = 1, privacy_unit_column = u) "
+        "k, SUM(visits, contribution_bounds_per_group => (0, 5)) AS visits_sum FROM visits GROUP BY k"
+    )
+    query = asking(measures=plume.sum("visits", 0, 5))
+    frames = [of_pandas(dtype, missing=missing) for missing in (False, True)]
+    types = {
+        str(
+            (plume.run(query, frame) if asked == "query" else plume.sql(statement, tables={"visits": frame}))
+            .rows.schema.field("visits_sum")
+            .type
+        )
+        for frame in frames
+    }
+    assert types == {released}
 
 
 def whole(*sums: float) -> list[int]:

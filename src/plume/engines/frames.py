@@ -40,6 +40,19 @@ def is_spark_frame(content: Any) -> bool:
     return type(content).__module__.startswith("pyspark.sql.") and hasattr(content, "sparkSession")
 
 
+def may_lose_integers(content: Any, kinds: Mapping[str, Kind], *, stated: bool) -> bool:
+    """Return whether a column that is read as a number is of integers that pandas makes floating-point as soon as one value is missing.
+
+    Then a row decides the type of the column, which must not show. Of a statement it is not known which columns become numbers.
+    """
+    if not any(map(is_of_pandas, type(content).__mro__)) or not hasattr(content, "dtypes"):
+        return False
+    numbers = {name for name, kind in kinds.items() if stated or kind is Kind.FLOAT}
+    columns = zip(map(str, content.columns), content.dtypes, strict=True)
+    frail = {label for label, dtype in columns if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
+    return not numbers.isdisjoint(frail | set(map(str, content.index.names)))
+
+
 def _is_lazy(content: Any) -> bool:
     """Return whether the frame is a Polars LazyFrame."""
     return hasattr(content, "collect") and hasattr(content, "collect_schema")
