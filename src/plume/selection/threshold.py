@@ -7,6 +7,7 @@ it. Truncated geometric selection has no threshold: it throws a coin for each ke
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import mpmath
 from scipy.optimize import brentq
@@ -15,7 +16,7 @@ from plume import root
 from plume.errors import PlumeBug
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
+from plume.privacy.gaussian import Threshold, joint_delta, smallest
 
 # Strategies round thresholds up to their grids, the finest of which is a hundred times coarser.
 _STEP = 1e-8
@@ -25,13 +26,17 @@ _exact = mpmath.MPContext()
 _exact.dps = 60
 
 
-def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
+Made = TypeVar("Made", bound=Threshold)
+
+
+def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon: float, delta: float) -> Made:
     """Find the lowest threshold at which selection and measures together stay within delta, or one that is hardly higher."""
 
     def excess(threshold: float) -> float:
         # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
-        worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
-        return math.log(max(worst.delta, _LEAST) / delta)
+        made = make(threshold)
+        worst = made.worst(others=others, epsilon=epsilon, fewest_novel=1)
+        return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
     # Keys of one user alone need as much; measures beside them only a little more. Each look tries all users, so few looks must do.
     start = threshold_alone(make, delta=delta).threshold
@@ -46,7 +51,7 @@ def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon
     return make(lowest)
 
 
-def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
+def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
     return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 
