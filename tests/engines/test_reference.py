@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -108,7 +109,17 @@ def system(case: Asked) -> System:
     again = retaining[1] if len(retaining) > 1 else None
     clips = calibrated.clips
     left_out = case.query.min_users - 1 if weighted else 0
-    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, clips)
+    charges = charges_of(calibrated)
+    return System(
+        case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, charges, clips
+    )
+
+
+def charges_of(calibrated: CalibratedQuery) -> tuple[tuple[int, Fraction], ...]:
+    """For each size of rows, one of the measures that have it, and what all of them take."""
+    sizes = [measure.size for measure in calibrated.measures]
+    account = next((strategy.account for strategy in calibrated.rounds), None)
+    return tuple((sizes.index(size), charge.share) for size, charge in account.charges) if account else ()
 
 
 def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
@@ -231,6 +242,27 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
             rows = records(listed, composite=len(case.query.keys) > 1)
             more += reference.plume(both, rows).keys() != reference.plume(alone, rows).keys()
     assert more >= 25
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_weights_drawn_from_accounts_equal_the_reference(engine: Engine, pipeline: str) -> None:
+    number = 60 if isinstance(engine, DuckDB) else 20
+
+    def look(case: Asked, listed: Listed) -> None:
+        asked = pooled(case)
+        check(engine, pipeline, asked, listed)
+        given = records(listed, composite=len(asked.query.keys) > 1)
+        weights = reference.key_occurrences(system(asked), reference.contribution_bound(system(asked), given))
+        exact = exact_step(asked.query, table(listed), "keyed_weights", engine=engine, pipeline=pipeline)
+        assert {
+            tuple(row[:-1]): row[-1] for row in map(tuple, zip(*exact.to_pydict().values(), strict=True))
+        } == weights
+
+    on_random_tables(engine, number, look)
+
+
+def pooled(case: Asked) -> Asked:
+    return replace(case, query=replace(case.query, selection="pooled_gaussian", noise="auto", composition="tight"))
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

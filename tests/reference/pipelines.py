@@ -45,6 +45,8 @@ class System:
     """How many of the largest weights of a key do not count, where it needs more users than that."""
     retain_again: Callable[[int], bool] | None = None
     """A second round among the keys that are left, which the paper does not have."""
+    charges: tuple[tuple[int, Fraction], ...] = ()
+    """Which measures take which share of a user's account, if weights are drawn from what is left; the paper has no such thing."""
     clips: bool = False
     """Whether users above the limit are let into four times as many keys, and clipped; nor does the paper have this."""
 
@@ -86,8 +88,20 @@ def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
     for heap in heaps:
         top = heap.top()
         for key, _ in top:
-            weights[key].append(system.weight(len(top)))
+            weights[key].append(drawn(system, heap, len(top)) if system.charges else system.weight(len(top)))
     return {key: sum(sorted(given, reverse=True)[system.left_out :]) for key, given in weights.items()}
+
+
+def drawn(system: System, heap: Heap, keys: int) -> int:
+    """What a user gives to each key, out of what measures leave of the account: they take their part by all keys, cut or not."""
+    left = 2**30
+    for number, share in system.charges:
+        measure = system.measures[number]
+        states = [measure.combine_raw(records) for records in heap.content.values()]
+        squares = sum(part**2 for state in states for part in measure.sizes(state))
+        rate = float(2**30 * share / (system.limit * measure.most**2))
+        left -= min(math.floor(squares * rate) + 2, math.ceil(2**30 * share))
+    return math.isqrt(2**10 * left // keys)
 
 
 def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:

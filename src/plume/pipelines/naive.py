@@ -21,7 +21,7 @@ def _selected_by_user(calibrated: CalibratedQuery) -> tuple[CountKeys, Node]:
     rows = steps.rows(calibrated)
     selected = _select(calibrated, rows)
     restricted = steps.restrict(calibrated, rows, selected, Lookup.JOIN)
-    return steps.by_user(calibrated, restricted, name="by_user_again"), selected
+    return steps.by_user_again(calibrated, restricted), selected
 
 
 def _select(calibrated: CalibratedQuery, rows: Map) -> Node:

@@ -56,8 +56,8 @@ def doing(step: Node) -> str:  # noqa: C901 - one case per kind of node
     match step:
         case Combine():
             return f"by {', '.join(step.by)}"
-        case CountKeys():
-            return f"keys per {step.user}"
+        case CountKeys(account=account):
+            return f"keys per {step.user}" + (", and what measures leave of each account" if account else "")
         case KeepFew():
             return f"at most {step.limit} keys per {step.user}"
         case Clip():

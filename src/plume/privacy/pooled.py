@@ -51,7 +51,7 @@ class Charge:
         return int(min(math.floor(float(squares) * self.rate) + 2.0, float(self.most)))
 
     def at_least(self, keys: Floats) -> Floats:
-        """The least that is taken from a user with that number of keys: a share of the account, a trifle too small rather than too large."""
+        """The least that is taken from a user with that number of keys, as a share of the account; rounded down."""
         filled: Floats = np.minimum(1, keys * (self.least / self.whole)) * (float(self.share) * (1 - 1e-12))
         return filled
 
