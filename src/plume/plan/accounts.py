@@ -27,16 +27,16 @@ def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
 
 def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
     account, counted = selecting.noiser.account, drawn_from(selecting)
-    rows = None if counted is None else _all_rows(counted)
+    rows = None if counted is None else _all_rows(counted, (USER, *selecting.noiser.writes))
     if account is None or counted is None or rows is None or rounds != 1:
         return False
     return step == selecting or (_reads_no_more(step, counted, rows) and _pays(account, step, selecting))
 
 
-def _all_rows(counted: CountKeys) -> Map | None:
-    """Give the rows that an account is charged for, if they are all rows of the table that meet a condition, and no fewer."""
+def _all_rows(counted: CountKeys, by: tuple[str, ...]) -> Map | None:
+    """Give the rows that an account is charged for, if they are all rows of the table that meet a condition, combined by user and key."""
     combined = counted.source
-    rows = combined.source if isinstance(combined, Combine) and USER in combined.by else None
+    rows = combined.source if isinstance(combined, Combine) and combined.by == by else None
     all_of_them = isinstance(rows, Map) and isinstance(rows.source, Scan) and not rows.source.public
     return rows if isinstance(rows, Map) and all_of_them else None
 

@@ -196,7 +196,7 @@ class InverseRoot:
 
 @dataclass(frozen=True)
 class PooledWeight:
-    """What a user gives to each of a number of keys, if so many units of an account are left: the root of an equal part, cut down.
+    """What a user gives to each of a number of keys, by what is left of the user's account: the root of an equal part, cut down.
 
     Integers that floating point gives exactly: docs/guarantees/pooled-gaussian.md.
     """
