@@ -13,11 +13,13 @@ import pytest
 
 import plume
 from exact import ENTROPY, SALT, exact_release, exact_step
+from pairs import pairs
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.engines import duckdb as duckdb_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.planning import make_plan
+from plume.selection import pooled_gaussian
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
 from random_tables import on_random_tables
@@ -109,10 +111,9 @@ def system(case: Asked) -> System:
     again = retaining[1] if len(retaining) > 1 else None
     clips = calibrated.clips
     left_out = case.query.min_users - 1 if weighted else 0
+    made = System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, clips=clips)
     charges = charges_of(calibrated)
-    return System(
-        case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, charges, clips
-    )
+    return replace(made, charges=charges, keys_when_selecting=rounds[0].max_keys_per_user) if charges else made
 
 
 def charges_of(calibrated: CalibratedQuery) -> tuple[tuple[int, Fraction], ...]:
@@ -244,21 +245,30 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
     assert more >= 25
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_weights_drawn_from_accounts_equal_the_reference(engine: Engine, pipeline: str) -> None:
+@pytest.mark.parametrize(("pipeline", "keys"), pairs(PIPELINES, [64, 2]))
+def test_weights_drawn_from_accounts_equal_the_reference(
+    engine: Engine, pipeline: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where selection counts more keys of a user than measures do, and where it counts fewer."""
     number = 60 if isinstance(engine, DuckDB) else 20
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", keys)
+    _calibrated.cache_clear()
 
     def look(case: Asked, listed: Listed) -> None:
         asked = pooled(case)
         check(engine, pipeline, asked, listed)
         given = records(listed, composite=len(asked.query.keys) > 1)
-        weights = reference.key_occurrences(system(asked), reference.contribution_bound(system(asked), given))
+        both = system(asked)
+        most = keys if pipeline != "runtime_optimized" else min(keys, both.limit)
+        heaps = reference.contribution_bound(replace(both, limit=most), given)
+        weights = reference.key_occurrences(both, heaps)
         exact = exact_step(asked.query, table(listed), "keyed_weights", engine=engine, pipeline=pipeline)
         assert {
             tuple(row[:-1]): row[-1] for row in map(tuple, zip(*exact.to_pydict().values(), strict=True))
         } == weights
 
     on_random_tables(engine, number, look)
+    _calibrated.cache_clear()
 
 
 def pooled(case: Asked) -> Asked:

@@ -107,6 +107,17 @@ def test_no_user_moves_any_measure_by_more_than_an_account(engine: Engine, pipel
     assert max(weights / UNIT**2 + measures for weights, measures, _ in found.values()) > 0.9
 
 
+@pytest.mark.parametrize("rows", TABLES)
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_no_user_moves_more_than_an_account_where_selection_counts_fewer_keys_than_measures(
+    engine: Engine, pipeline: str, rows: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pooled_module, "_KEYS_WHEN_SELECTING", 2)
+    found = moved(SIMPLE, TABLES[rows], engine, pipeline)
+    assert all(measures * ACCOUNT <= ACCOUNT - left for _, measures, left in found.values())
+    assert all(weights <= STEPS * left for weights, _, left in found.values())
+
+
 @pytest.mark.parametrize("min_users", [2, 3])
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_weights_without_the_largest_move_by_no_more_than_what_is_left(
@@ -173,8 +184,9 @@ def with_rounds(change: Callable[[PooledGaussian], PooledGaussian]) -> Callable[
 
 def of_fewer_keys(strategy: PooledGaussian) -> PooledGaussian:
     """A near miss: the threshold for eight keys, where more are admitted."""
-    fewer = _made(replace(BIG, max_keys_per_user=8))
-    return replace(strategy, threshold=fewer.threshold)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooled_module, "_KEYS_WHEN_SELECTING", 8)
+        return replace(strategy, threshold=_made(BIG).threshold)
 
 
 def of_full_users(strategy: PooledGaussian) -> PooledGaussian:

@@ -127,6 +127,20 @@ class CalibratedQuery:
     """How many keys of one user the noise of measures pays for."""
 
     @property
+    def selecting(self) -> "CalibratedQuery":
+        """The same, for as many keys of a user as count when keys are selected."""
+        return replace(self, max_keys_per_user=min(self._keys_when_selecting, default=self.max_keys_per_user))
+
+    @property
+    def never_cut(self) -> "CalibratedQuery":
+        """The same, for as many keys as a user may have whom no bounding ever cuts, neither for selection nor for measures."""
+        return replace(self, max_keys_per_user=min((self.max_keys_per_user, *self._keys_when_selecting)))
+
+    @property
+    def _keys_when_selecting(self) -> tuple[int, ...]:
+        return tuple(strategy.max_keys_per_user for strategy in self.rounds)
+
+    @property
     def keys(self) -> tuple[str, ...]:
         """The plan's key columns; the caller's own names stay outside of it."""
         return tuple(f"key_{number}" for number in range(1, len(self.query.keys) + 1))
@@ -232,7 +246,7 @@ def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
     made = _with_gaussian_measures(shared, ())
     if strategy is not None and (jointly := rule_of(strategy).jointly):
         given = JointBudget(
-            query.selection_limit,
+            rule_of(strategy).keys(query.selection_limit),
             query.min_users,
             sigma_of=lambda part: deviation_for(budget, share * part),
             others=1 / deviation_for(budget, 1 - share),  # the measures, and choices

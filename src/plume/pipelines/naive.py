@@ -28,4 +28,4 @@ def _select(calibrated: CalibratedQuery, rows: Map) -> Node:
     if not calibrated.rounds:
         return steps.public_keys(calibrated)
     by_user = steps.by_user(calibrated, rows, measured=False)
-    return steps.select_bounded(calibrated, by_user)
+    return steps.select_bounded(calibrated.selecting, by_user)

@@ -8,6 +8,7 @@ from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
     AllOf,
+    Clamp,
     Column,
     Comparator,
     Compare,
@@ -155,7 +156,11 @@ def keys(calibrated: CalibratedQuery) -> Named:
 
 def weight(calibrated: CalibratedQuery, *, number: int = 1) -> Named:
     """The weight that a row gives its key in a round of selection."""
-    return ((WEIGHT, calibrated.rounds[number - 1].weight(Column(KEYS_OF_USER))),)
+    strategy, limit = calibrated.rounds[number - 1], calibrated.max_keys_per_user
+    counted: Expression = Column(KEYS_OF_USER)
+    if limit < strategy.max_keys_per_user:
+        counted = Clamp(counted, 1, limit)
+    return ((WEIGHT, strategy.weight(counted)),)
 
 
 def contributions(calibrated: CalibratedQuery) -> Named:

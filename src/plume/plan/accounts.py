@@ -3,9 +3,12 @@
 Beside `reach`, which follows weights to the accounts they are drawn from; here it is asked what these accounts are charged.
 """
 
+from collections.abc import Mapping
 from fractions import Fraction
 
+from plume.plan.aggregates import Aggregate, Count
 from plume.plan.analysis import noisers, steps
+from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import USER, Account, Combine, CountKeys, Map, Noise, Plan, Scan, Size, sources
 from plume.plan.reach import drawn_from
 from plume.plan.trees import columns_of
@@ -30,7 +33,36 @@ def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
     rows = None if counted is None else _all_rows(counted, (USER, *selecting.noiser.writes))
     if account is None or counted is None or rows is None or rounds != 1:
         return False
-    return step == selecting or (_reads_no_more(step, counted, rows) and _pays(account, step, selecting))
+    if step == selecting:
+        return _is_priced(account, selecting) and _takes_what_is_said(account, counted)
+    return _reads_no_more(step, counted, rows) and _pays(account, step, selecting)
+
+
+def _is_priced(account: Account, selecting: Noise) -> bool:
+    """Return whether selection is priced for these charges, and for as many keys as it admits."""
+    return all(
+        isinstance(cost, PooledCost)
+        and cost.novel.charges == tuple(charge for _, charge in account.charges)
+        and cost.novel.max_keys_per_user >= selecting.noiser.max_keys_per_user
+        for cost in selecting.noiser.costs
+    )
+
+
+def _takes_what_is_said(account: Account, counted: CountKeys) -> bool:
+    """Return whether the least that charges are said to take for a key is what every row of a user takes."""
+    combined = counted.source
+    known = dict(combined.aggregates) if isinstance(combined, Combine) else {}
+    return all(charge.least <= _least(size, known) for size, charge in account.charges)
+
+
+def _least(size: Size, known: Mapping[str, Aggregate]) -> int:
+    match size.of:
+        case (Literal(1),):
+            return 1
+        case (Clamp(Column(records), 0, high),) if high >= 1 and known.get(records) == Count():
+            return 1
+        case _:
+            return 0
 
 
 def _all_rows(counted: CountKeys, by: tuple[str, ...]) -> Map | None:

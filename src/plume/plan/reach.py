@@ -194,9 +194,11 @@ def drawn_from(node: Noise) -> CountKeys | None:
     rows, noiser = reach(node.source), node.noiser
     found = {rows.drawn.get(column) for column in noiser.reads}
     (drawn,) = found if len(found) == 1 else (None,)
-    if drawn is None or drawn.counted.account != noiser.account or drawn.limit != noiser.max_keys_per_user:
+    if drawn is None or drawn.counted.account != noiser.account:
         return None
-    return drawn.counted
+    # A user who gives to more keys than the weight was spread over gives more than there is.
+    spread = max(_most(rows.columns[column]) for column in noiser.reads) <= drawn.limit <= noiser.max_keys_per_user
+    return drawn.counted if spread else None
 
 
 def _reach_of_count(node: CountKeys) -> Rows:
@@ -236,12 +238,19 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
     match expression:
         case Column(name) | Integer(Column(name)):
             return rows.drawn.get(name)
+        case PooledWeight(Column(left), Clamp(Clamp(Column(keys), 1, fewer), 1, limit)) if rows.owned:
+            return _drawn_by(rows, keys, left, min(fewer, limit))
         case PooledWeight(Column(left), Clamp(Column(keys), 1, limit)) if rows.owned:
-            counted = rows.accounts.get(keys)
-            same = counted is not None and counted.counted == (keys, left) and rows.accounts.get(left) == counted
-            return Drawn(counted, limit) if counted is not None and same else None
+            return _drawn_by(rows, keys, left, limit)
         case _:
             return None
+
+
+def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
+    counted = rows.accounts.get(keys)
+    if counted is None or counted.counted != (keys, left) or rows.accounts.get(left) != counted:
+        return None
+    return Drawn(counted, limit)
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:

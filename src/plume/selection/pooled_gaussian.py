@@ -16,6 +16,8 @@ from plume.selection.threshold import smallest_threshold
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of, on_grid
 
 LEFT = "left_of_account"
+# Weights hardly depend on it, while measures need more noise for more keys.
+_KEYS_WHEN_SELECTING = 64
 # From this limit on nearly nobody fills the measures, and they gain more from a larger share than selection loses.
 _MANY_KEYS = 16
 
@@ -74,7 +76,8 @@ class PooledGaussian(WeightedGaussian):
             "counted": "its users' weights, √(a/t) each of a user with t keys and a part a of the account left,",
             "account": (
                 f"each user has one account for selection and measures; measures take at most {100 * most:.3g} % of it, "
-                "in proportion to the squared sizes of all rows of the user, and what they leave goes into weights"
+                "in proportion to the squared sizes of all rows of the user, and what they leave goes into the weights "
+                f"of up to {self.max_keys_per_user} keys"
             ),
         }
 
@@ -114,4 +117,8 @@ def _jointly(given: JointBudget) -> Rounds:
     return (pooled_gaussian(given),)
 
 
-RULE = Rule(jointly=_jointly, weight=_weight)
+def _keys(max_keys_per_user: int) -> int:  # noqa: ARG001 - other strategies count as many keys as measures do
+    return _KEYS_WHEN_SELECTING
+
+
+RULE = Rule(jointly=_jointly, keys=_keys, weight=_weight)

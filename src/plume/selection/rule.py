@@ -88,6 +88,8 @@ class Rule:
     """What is known of the loss of one key; Gaussian noise has none but its own."""
     delta_of_thresholds: float = 0.0
     """Which part of delta the thresholds take before Gaussian noise is scaled; none, if both are scaled together."""
+    keys: Callable[[int], int] = lambda max_keys_per_user: max_keys_per_user
+    """In how many keys each user counts when keys are selected, by the limit of measures."""
     weight: Callable[[int], Fraction] = lambda max_keys_per_user: Fraction(1)  # noqa: ARG005
     """What selection weighs when the budget is shared out, where all measures together weigh 1 and nothing else is said."""
 

@@ -14,6 +14,7 @@ from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWe
 from plume.plan.nodes import Combine, CountKeys, KeepFew, Map, Node, Noise
 from plume.plan.reach import unpaid_noisers
 from plume.planning import make_plan
+from plume.selection.pooled_gaussian import PooledGaussian
 from plume.selection.weighted_gaussian import UNIT
 from strategies import random_questions
 from unit.plan.test_reach import rewrite
@@ -97,7 +98,7 @@ BROKEN = {
     "weights that no account pays for": ("uncut_weights", weighed(InverseRoot(Column("keys_of_user"), UNIT))),
     "weights of one unit": ("uncut_weights", weighed(Literal(UNIT))),
     "weights for fewer keys": ("bounded_weights", weighed(spread_over(2))),
-    "weights for more keys": ("bounded_weights", weighed(spread_over(8))),
+    "weights for more keys": ("bounded_weights", weighed(spread_over(128))),
     "what is left of accounts as the weight": ("uncut_weights", weighed(Column("left_of_account"))),
     "weights by something that is not the number of keys": (
         "uncut_weights",
@@ -109,6 +110,49 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_weights_that_are_not_drawn_from_the_account_are_seen(name: str) -> None:
     assert "selected_keys" in broken(planned(), *BROKEN[name])
+
+
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_weights_for_fewer_keys_than_users_give_them_to_are_seen(pipeline: str) -> None:
+    plan = planned(pipeline)
+    named = ["weights"] if pipeline == "naive" else ["uncut_weights", "bounded_weights"]
+    for name in named:
+        plan = tuple(rewrite(stage, name, weighed(spread_over(32))) for stage in plan)
+    assert unpaid_noisers(plan) == ("selected_keys",)
+
+
+def changed_charges(plan: tuple[Noise, ...], **changes: Any) -> tuple[Noise, ...]:
+    """The same charges in the account, in the strategy and in its price."""
+
+    def counted(node: CountKeys) -> Node:
+        charges = tuple((size, replace(charge, **changes)) for size, charge in node.account.charges)
+        return replace(node, account=replace(node.account, charges=charges))
+
+    def selecting(node: Noise) -> Node:
+        strategy = node.noiser.strategy
+        charges = tuple((size, replace(charge, **changes)) for size, charge in strategy.pool.charges)
+        pool = replace(strategy.pool, charges=charges)
+        return replace(node, noiser=replace(node.noiser, strategy=replace(strategy, pool=pool)))
+
+    for name, change in (("by_user", counted), ("selected_keys", selecting)):
+        plan = tuple(rewrite(stage, name, change) for stage in plan)
+    return plan
+
+
+def test_charges_that_are_said_to_take_something_for_each_key_and_do_not_are_seen() -> None:
+    plan = planned(query=replace(QUERY, measures=[plume.users(), plume.sum("seconds", 0, 60)]))
+    assert uncharged_noisers(changed_charges(plan)) == ()
+    assert uncharged_noisers(changed_charges(plan, least=1)) == ("selected_keys",)
+
+
+def test_charges_that_take_less_for_each_key_are_seen() -> None:
+    assert uncharged_noisers(changed_charges(planned(), whole=1000)) == ("release",)
+
+
+def test_a_price_for_other_charges_than_those_of_the_account_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned()
+    monkeypatch.setattr(PooledGaussian, "charges", ())
+    assert uncharged_noisers(plan) != ()
 
 
 def test_an_account_of_fewer_rows_than_measures_read_is_seen() -> None:
