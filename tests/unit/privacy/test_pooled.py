@@ -99,13 +99,25 @@ def test_a_threshold_for_users_who_fill_their_measures_is_too_low_for_others() -
 def test_a_threshold_for_fewer_keys_than_are_admitted_is_too_low() -> None:
     """A near miss."""
     of_eight = found_for(sums_of(Fraction(3, 4)), limit=8).threshold
-    assert max(exact_delta(of_eight, 64, novel, 0.75) for novel in range(1, 65)) > 5 * DELTA
+    assert max(exact_delta(of_eight, 64, novel, 0.75) for novel in range(65)) == pytest.approx(5.3e-5, rel=1e-2)
 
 
 def test_measures_that_move_more_than_was_taken_spend_more_than_delta() -> None:
-    """A near miss: to sum what measures may take up after the first bounding."""
+    """A near miss: to add up after the first bounding what measures move, for a user whose sums are 0 there and large elsewhere."""
+    found = found_for(sums_of(Fraction(3, 4))).threshold
+    worst = max(exact_delta(found, LIMIT, novel, 0.0, moved=0.75) for novel in range(LIMIT + 1))
+    assert worst == pytest.approx(4.3e-4, rel=1e-2)
+
+
+def test_charges_for_another_limit_than_the_one_that_is_chosen_later_spend_more_than_delta() -> None:
+    """A near miss: accounts charged for a limit of 64, and noise for 8."""
     found = found_for(users_of(Fraction(3, 4))).threshold
-    assert exact_delta(found, LIMIT, 0, 0.75 / LIMIT, moved=0.75) > 5 * DELTA
+    worst = max(
+        exact_delta(found, keys, novel, 0.75 * keys / LIMIT, moved=0.75 * min(1, keys / 8))
+        for keys in range(1, LIMIT + 1)
+        for novel in range(keys + 1)
+    )
+    assert worst == pytest.approx(3.2e-4, rel=1e-2)
 
 
 @pytest.mark.parametrize(
