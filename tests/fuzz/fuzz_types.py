@@ -207,12 +207,14 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    selection = rng.choice(("auto", "pooled_gaussian"))
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1, "selection": selection}
+    settings |= asked
     try:
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:
         return None
-    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {asked}"
+    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {selection}, {asked}"
     if form != "database":
         return Case(told, lambda data: plume.run(query, data, engine=engine), *found)
     text = _as_statement(query)

@@ -13,12 +13,14 @@ import pytest
 
 import plume
 from exact import exact_steps
-from plume.calibration.calibrated_query import CalibratedQuery
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.engine import Engine
 from plume.errors import BudgetExceeded, PlumeBug
 from plume.pipelines import pipeline as pipeline_module
 from plume.pipelines import steps
-from plume.plan.nodes import Account
+from plume.plan.analysis import steps as steps_of
+from plume.plan.nodes import Account, Clip
+from plume.plan.printing import account_sql
 from plume.planning import make_plan
 from plume.privacy.pooled import ACCOUNT, STEPS, Charge
 from plume.selection import pooled_gaussian as pooled_module
@@ -141,8 +143,6 @@ def test_an_account_is_charged_for_keys_that_the_first_bounding_cuts(engine: Eng
 
 def rounded_down(patch: pytest.MonkeyPatch) -> None:
     """What is taken is cut down, in place of rounded up."""
-    from plume.plan.printing import account_sql  # noqa: PLC0415 - what is broken here
-
     patch.setattr(
         account_sql,
         "_print_taken",
@@ -206,8 +206,6 @@ BIG = replace(
 
 
 def _made(query: plume.Query) -> PooledGaussian:
-    from plume.calibration.calibrated_query import calibrate  # noqa: PLC0415 - the one that is not broken
-
     (strategy,) = calibrate(query).rounds
     return strategy
 
@@ -267,12 +265,6 @@ def test_numbers_that_are_chosen_later_are_refused(change: dict[str, Any]) -> No
 
 def test_an_account_is_of_the_sizes_that_are_clipped() -> None:
     plan = make_plan(POOLED).plan
-    (clipped,) = (step for step in _steps(plan) if type(step).__name__ == "Clip")
+    (clipped,) = (step for step in steps_of(plan) if isinstance(step, Clip))
     account: Account = make_plan(POOLED).calibrated.rounds[0].account
     assert {size for _, size in clipped.factors} == {size for size, _ in account.charges}
-
-
-def _steps(plan: Any) -> Any:
-    from plume.plan.analysis import steps as steps_of  # noqa: PLC0415 - a name that is taken here
-
-    return steps_of(plan)
