@@ -23,9 +23,10 @@ def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
     listed = noisers(plan)
     selecting = [step for step in listed if step.noiser.account is not None]
     others = [step for step in listed if step.noiser.account is None]
-    return tuple(
-        one.name for step in selecting for one in (step, *others) if not _is_charged(one, step, len(selecting))
-    )
+    # What is priced by accounts that nobody has.
+    without = [step.name for step in others if any(isinstance(cost, PooledCost) for cost in step.noiser.costs)]
+    unpaid = [one.name for step in selecting for one in (step, *others) if not _is_charged(one, step, len(selecting))]
+    return (*without, *unpaid)
 
 
 def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
@@ -74,7 +75,7 @@ def _all_rows(counted: CountKeys, by: tuple[str, ...]) -> Map | None:
 
 
 def _reads_no_more(step: Noise, counted: CountKeys, rows: Map) -> bool:
-    """Return whether a noiser reads the table through the same rows alone, and knows of a user what the account was charged by."""
+    """Return whether a noiser reads the table through the same rows alone, and knows of a user and key what the account knew."""
     below = steps(step)
     reads = [one for one in below for source in sources(one) if isinstance(source, Scan) and not source.public]
     combined = counted.source
@@ -84,8 +85,7 @@ def _reads_no_more(step: Noise, counted: CountKeys, rows: Map) -> bool:
     known = dict(combined.aggregates)
     by_user = [one for one in below if isinstance(one, Combine) and USER in one.by]
     return charged <= set(known) and all(
-        one.by == combined.by and all(known[name] == found for name, found in one.aggregates if name in charged)
-        for one in by_user
+        one.by == combined.by and all(known.get(name) == found for name, found in one.aggregates) for one in by_user
     )
 
 

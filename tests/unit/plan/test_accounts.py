@@ -149,6 +149,12 @@ def test_charges_that_take_less_for_each_key_are_seen() -> None:
     assert uncharged_noisers(changed_charges(planned(), whole=1000)) == ("release",)
 
 
+def test_selection_priced_by_accounts_that_users_do_not_have_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = planned()
+    monkeypatch.setattr(PooledGaussian, "account", None)
+    assert uncharged_noisers(plan) == ("selected_keys",)
+
+
 def test_a_price_for_other_charges_than_those_of_the_account_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = planned()
     monkeypatch.setattr(PooledGaussian, "charges", ())
