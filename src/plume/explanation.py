@@ -22,7 +22,7 @@ from plume.plan.explain import explain_steps, print_steps
 from plume.plan.nodes import USER, Clip, Noise
 from plume.plan.picture import Picture, draw
 from plume.plan.printing.registry import printer_of
-from plume.privacy.cost import Cost, EpsilonCost, Spent, adds_up, recompose, shares_spent, spend
+from plume.privacy.cost import Cost, EpsilonCost, PooledCost, Spent, adds_up, recompose, shares_spent, spend
 from plume.query import LIMIT, Query
 from plume.settings import values_of
 
@@ -307,7 +307,8 @@ def _duration(microseconds: float) -> str:
 
 def choices(explanation: Explanation) -> list[str]:
     """Say how keys are selected, in a sentence for each round."""
-    return [_choosing(facts) for facts in explanation.selection] or [_PUBLIC if explanation.query.keys else _TOTAL]
+    lines = [line for facts in explanation.selection for line in _choosing(facts)]
+    return lines or [_PUBLIC if explanation.query.keys else _TOTAL]
 
 
 def at_most(spent: float) -> str:
@@ -346,7 +347,9 @@ def spending(explanation: Explanation) -> list[tuple[str, float, str]]:
 
 
 def _priced(cost: Cost, *, by_key: bool) -> str:
-    if not isinstance(cost, EpsilonCost):
+    if isinstance(cost, PooledCost):
+        priced = f"mu {cost.mu:.4g} together with what is below"
+    elif not isinstance(cost, EpsilonCost):
         priced = f"mu {cost.mu:.4g}"
     elif by_key:
         priced = f"epsilon {cost.each.epsilon:.4g} for each of {cost.coordinates} keys"
@@ -355,14 +358,17 @@ def _priced(cost: Cost, *, by_key: bool) -> str:
     return priced + (f", delta {cost.shown_alone:.3g}" if cost.shown_alone else "")
 
 
-def _choosing(facts: dict[str, str | float | int]) -> str:
+def _choosing(facts: dict[str, str | float | int]) -> Iterator[str]:
     if "users_for_even_chance" in facts:
         even, certain = facts["users_for_even_chance"], facts["users_for_certainty"]
-        return f"{facts['strategy']}: a key is shown by an exact coin, with a 50 % chance at {even} users, certain above {certain}"
-    return (
-        f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
-        f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"
-    )
+        yield f"{facts['strategy']}: a key is shown by an exact coin, with a 50 % chance at {even} users, certain above {certain}"
+    else:
+        yield (
+            f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
+            f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"
+        )
+    if "account" in facts:
+        yield str(facts["account"])
 
 
 def _plain(described: Any) -> dict[str, Any]:

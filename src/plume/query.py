@@ -298,6 +298,8 @@ def _refuse_bad_noise(query: Query) -> None:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
     for choice in query.choices:
         _refuse_choosing_without_gaussian_noise(query, choice)
+    if query.selection != AUTO and query.public_keys is None and rule_of(query.selection).composed is None:
+        _refuse_what_accounts_are_not_charged_for(query)
 
 
 def _refuse_choosing_without_gaussian_noise(query: Query, choice: str) -> None:
@@ -309,6 +311,19 @@ def _refuse_choosing_without_gaussian_noise(query: Query, choice: str) -> None:
         )
     if query.budget.delta == 0:
         raise BudgetError(f"delta is 0; {choice} = {AUTO!r} needs a delta above 0, such as 1e-6.")
+
+
+def _refuse_what_accounts_are_not_charged_for(query: Query) -> None:
+    """Where accounts are charged for measures, these must be known when keys are selected (docs/guarantees/pooled-gaussian.md)."""
+    if query.noise == "laplace":
+        raise MeasureError(
+            f"noise is 'laplace' beside selection = {query.selection!r}, which needs Gaussian noise throughout; leave noise out."
+        )
+    for choice in query.choices:
+        raise BoundError(
+            f"{choice} is {AUTO!r} beside selection = {query.selection!r}, which must know all numbers; give a number, or take "
+            "selection = 'weighted_gaussian'."
+        )
 
 
 def _is_gaussian(query: Query) -> bool:

@@ -17,6 +17,7 @@ STRATEGIES = (
     "truncated_geometric",
     "gaussian_threshold",
     "weighted_gaussian",
+    "pooled_gaussian",
     "two_round_weighted_gaussian",
 )
 """The ways to select keys; each is a module of its name in `plume.selection`."""

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -12,11 +13,13 @@ import pytest
 
 import plume
 from exact import ENTROPY, SALT, exact_release, exact_step
+from pairs import pairs
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.engines import duckdb as duckdb_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.planning import make_plan
+from plume.selection import pooled_gaussian
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
 from random_tables import on_random_tables
@@ -108,7 +111,16 @@ def system(case: Asked) -> System:
     again = retaining[1] if len(retaining) > 1 else None
     clips = calibrated.clips
     left_out = case.query.min_users - 1 if weighted else 0
-    return System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, clips)
+    made = System(case.query.max_keys_per_user, SALT, case.measures, retaining[0], weight, left_out, again, clips=clips)
+    charges = charges_of(calibrated)
+    return replace(made, charges=charges, keys_when_selecting=rounds[0].max_keys_per_user) if charges else made
+
+
+def charges_of(calibrated: CalibratedQuery) -> tuple[tuple[int, Fraction], ...]:
+    """For each size of rows, one of the measures that have it, and what all of them take."""
+    sizes = [measure.size for measure in calibrated.measures]
+    account = next((strategy.account for strategy in calibrated.rounds), None)
+    return tuple((sizes.index(size), charge.share) for size, charge in account.charges) if account else ()
 
 
 def retaining_by(strategy: SelectionStrategy) -> Callable[[int], bool]:
@@ -231,6 +243,36 @@ def test_second_rounds_find_more_keys_in_the_random_tables() -> None:
             rows = records(listed, composite=len(case.query.keys) > 1)
             more += reference.plume(both, rows).keys() != reference.plume(alone, rows).keys()
     assert more >= 25
+
+
+@pytest.mark.parametrize(("pipeline", "keys"), pairs(PIPELINES, [64, 2]))
+def test_weights_drawn_from_accounts_equal_the_reference(
+    engine: Engine, pipeline: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where selection counts more keys of a user than measures do, and where it counts fewer."""
+    number = 60 if isinstance(engine, DuckDB) else 20
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", keys)
+    _calibrated.cache_clear()
+
+    def look(case: Asked, listed: Listed) -> None:
+        asked = pooled(case)
+        check(engine, pipeline, asked, listed)
+        given = records(listed, composite=len(asked.query.keys) > 1)
+        both = system(asked)
+        most = keys if pipeline != "runtime_optimized" else min(keys, both.limit)
+        heaps = reference.contribution_bound(replace(both, limit=most), given)
+        weights = reference.key_occurrences(both, heaps)
+        exact = exact_step(asked.query, table(listed), "keyed_weights", engine=engine, pipeline=pipeline)
+        assert {
+            tuple(row[:-1]): row[-1] for row in map(tuple, zip(*exact.to_pydict().values(), strict=True))
+        } == weights
+
+    on_random_tables(engine, number, look)
+    _calibrated.cache_clear()
+
+
+def pooled(case: Asked) -> Asked:
+    return replace(case, query=replace(case.query, selection="pooled_gaussian", noise="auto", composition="tight"))
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

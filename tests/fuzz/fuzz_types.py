@@ -234,14 +234,16 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    selection = rng.choice(("auto", "pooled_gaussian"))
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1, "selection": selection}
+    settings |= asked
     try:
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:
         return None
     if form == "database" and (query.key_expressions or not query.keys):
         return None
-    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {asked}"
+    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {selection}, {asked}"
     if form != "database":
         looked = _keys_of_others(query, engine) if query.key_expressions and isinstance(engine, DuckDB) else None
         return Case(told, lambda data: plume.run(query, data, engine=engine), *found, looked)

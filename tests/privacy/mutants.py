@@ -17,6 +17,7 @@ import pytest
 import plume
 from entropy import SeededEntropy
 from plume.calibration import calibrated_query
+from plume.calibration.calibrated_query import CAP
 from plume.engines import execute
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
@@ -27,6 +28,8 @@ from plume.pipelines import pipeline, steps
 from plume.pipelines.noisers import NoiseMeasures
 from plume.plan.expressions import Clamp, Column, Literal
 from plume.plan.nodes import Clip, KeepFew
+from plume.plan.printing import account_sql
+from plume.privacy.pooled import ACCOUNT, Charge
 from plume.selection import laplace_threshold as laplace_threshold_module
 from plume.selection.laplace_threshold import LaplaceThreshold
 from plume.selection.truncated_geometric import TruncatedGeometric
@@ -56,6 +59,7 @@ def query(**changes: Any) -> plume.Query:
 
 GAUSSIAN = query()
 LAPLACE = query(selection="laplace_threshold", composition="basic")
+POOLED = query(selection="pooled_gaussian")
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
 
@@ -64,6 +68,7 @@ def unchecked(patch: Patch) -> None:
     patch.setattr(pipeline, "refuse_overspending", lambda *_: None)
     patch.setattr(pipeline, "unpaid_noisers", lambda *_: ())
     patch.setattr(pipeline, "releases_only_noise", lambda *_: True)
+    patch.setattr(pipeline, "uncharged_noisers", lambda *_: ())
 
 
 def sample_scaled(kind: type, factor: Fraction) -> Callable[[Patch], None]:
@@ -302,7 +307,24 @@ def threshold_of_one_key(patch: Patch) -> None:
     )
 
 
+def charged_for_some_keys(patch: Patch) -> None:
+    """Measures take their charge as if a user had a quarter of the keys, or only those that the first bounding left."""
+    rate = Charge.rate.fget  # type: ignore[attr-defined]
+    patch.setattr(Charge, "rate", property(lambda self: rate(self) / CAP))
+
+
+def charged_for_nothing(patch: Patch) -> None:
+    patch.setattr(account_sql, "_print_taken", lambda *_: "CAST(0 AS BIGINT)")
+
+
+def charged_less(patch: Patch) -> None:
+    patch.setattr(Charge, "most", property(lambda self: math.ceil(ACCOUNT * self.share * 9 / 10)))
+
+
 MUTANTS: dict[str, Mutant] = {
+    "accounts that are charged for nothing": Mutant(charged_for_nothing, POOLED),
+    "accounts that are charged for some keys only": Mutant(charged_for_some_keys, POOLED),
+    "accounts that are charged nine tenths": Mutant(charged_less, POOLED),
     "Laplace noise lacks the number of keys": Mutant(calibrate_with("laplace_for", max_keys_per_user=1), LAPLACE),
     "Laplace noise times 0.5": Mutant(sample_scaled(DiscreteLaplace, Fraction(1, 2)), LAPLACE),
     "Laplace noise times 0.8": Mutant(sample_scaled(DiscreteLaplace, Fraction(8, 10)), LAPLACE),

@@ -7,7 +7,7 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -45,6 +45,10 @@ class System:
     """How many of the largest weights of a key do not count, where it needs more users than that."""
     retain_again: Callable[[int], bool] | None = None
     """A second round among the keys that are left, which the paper does not have."""
+    charges: tuple[tuple[int, Fraction], ...] = ()
+    """Which measures take which share of a user's account, if weights are drawn from what is left; the paper has no such thing."""
+    keys_when_selecting: int = 0
+    """In how many keys a user counts when keys are selected, if that is not the limit."""
     clips: bool = False
     """Whether users above the limit are let into four times as many keys, and clipped; nor does the paper have this."""
 
@@ -71,6 +75,10 @@ class Heap:
         return hashlib.md5(encoded.encode(), usedforsecurity=False).hexdigest()[:12]
 
 
+def selection_bound(system: System, records: Iterable[Record]) -> list[Heap]:
+    return contribution_bound(replace(system, limit=system.keys_when_selecting or system.limit), records)
+
+
 def contribution_bound(system: System, records: Iterable[Record], *, times: int = 1) -> list[Heap]:
     heaps: dict[Any, Heap] = {}
     for record in records:
@@ -86,8 +94,20 @@ def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
     for heap in heaps:
         top = heap.top()
         for key, _ in top:
-            weights[key].append(system.weight(len(top)))
+            weights[key].append(drawn(system, heap, len(top)) if system.charges else system.weight(len(top)))
     return {key: sum(sorted(given, reverse=True)[system.left_out :]) for key, given in weights.items()}
+
+
+def drawn(system: System, heap: Heap, keys: int) -> int:
+    """What a user gives to each key, out of what measures leave of the account: they take their part by all keys, cut or not."""
+    left = 2**30
+    for number, share in system.charges:
+        measure = system.measures[number]
+        states = [measure.combine_raw(records) for records in heap.content.values()]
+        squares = sum(part**2 for state in states for part in measure.sizes(state))
+        rate = float(2**30 * share / (system.limit * measure.most**2))
+        left -= min(math.floor(squares * rate) + 2, math.ceil(2**30 * share))
+    return math.isqrt(2**10 * left // keys)
 
 
 def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:
@@ -95,7 +115,7 @@ def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:
     if system.retain_again is None:
         return selected
     records = [record for heap in heaps for of_key in heap.content.values() for record in of_key]
-    left = contribution_bound(system, (record for record in records if record.key not in selected))
+    left = selection_bound(system, (record for record in records if record.key not in selected))
     return selected | retained(system, left, system.retain_again)
 
 
@@ -142,13 +162,14 @@ def leave_fine_steps(system: System, totals: tuple[Total, ...]) -> tuple[Total, 
 
 def naive(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
     """Section 5: bound, select, join, bound again, aggregate."""
-    selected = apply_privacy(system, contribution_bound(system, records))
+    selected = apply_privacy(system, selection_bound(system, records))
     return of_public_keys(system, records, selected)
 
 
 def runtime_optimized(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, ...]]:
     """Section 6: everything from one bounding."""
-    heaps = contribution_bound(system, records)
+    both = replace(system, limit=min(system.limit, system.keys_when_selecting or system.limit))
+    heaps = contribution_bound(both, records)
     return aggregate(system, heaps, apply_privacy(system, heaps))
 
 
@@ -158,7 +179,7 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, .
     for record in records:
         gathered[record.user].append(record)
     again = [record for of_user in gathered.values() for record in of_user]
-    selected = apply_privacy(system, contribution_bound(system, again))
+    selected = apply_privacy(system, selection_bound(system, again))
     safe = contribution_bound(system, (r for r in again if r.key in selected), times=4 if system.clips else 1)
     return aggregate(system, safe, selected)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from plume.calibration.calibrated_query import CalibratedPart
 from plume.explanation import Explanation
-from plume.privacy.cost import Cost, EpsilonCost
+from plume.privacy.cost import Cost, EpsilonCost, total_mu
 
 
 @dataclass(frozen=True)
@@ -61,5 +61,4 @@ def added_up(costs: Iterable[Cost]) -> tuple[float, float, float]:
     """What costs come to by the simplest formulas there are: an epsilon, a delta and, of Gaussian noise, a mu."""
     listed = list(costs)
     epsilon = math.fsum(float(cost.epsilon) for cost in listed if isinstance(cost, EpsilonCost))
-    mu = math.sqrt(math.fsum(cost.mu**2 for cost in listed if not isinstance(cost, EpsilonCost)))
-    return epsilon, math.fsum(cost.shown_alone for cost in listed), mu
+    return epsilon, math.fsum(cost.shown_alone for cost in listed), total_mu(listed)

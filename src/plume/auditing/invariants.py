@@ -16,11 +16,12 @@ from plume.pipelines.noisers import WEIGHT, SelectKeys
 from plume.plan.analysis import costs, steps
 from plume.plan.nodes import Noise
 from plume.privacy.budget import Budget
-from plume.privacy.cost import EpsilonCost
+from plume.privacy.cost import EpsilonCost, GaussianCost
 from plume.privacy.gaussian import delta_of
 from plume.selection.gaussian_threshold import GaussianThreshold
+from plume.selection.pooled_gaussian import PooledGaussian
 from plume.selection.strategy import SelectionStrategy
-from plume.selection.weighted_gaussian import WeightedGaussian
+from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
 
 LAYER = "A"
 # Thresholds are low there, so that few users make a key pass.
@@ -78,6 +79,7 @@ def invariants(trial: Trial) -> list[Finding]:
         claims_hold(trial),
         *changed,
         weighed,
+        *_accounts_hold(chosen, base, [*base, *more], cells),
         *_complete(before["known"], popular),
         *_rows(chosen, before["chosen"], base),
     ]
@@ -85,9 +87,16 @@ def invariants(trial: Trial) -> list[Finding]:
 
 def _enough_users(chosen: Trial) -> int:
     """So many users that a key passes without noise."""
-    rounds = chosen.explain().selection
+    explanation = chosen.explain()
+    rounds = explanation.selection
     certain = max(float(facts.get("threshold", facts.get("users_for_certainty", 0))) for facts in rounds)
-    return 2 + math.ceil(certain) + chosen.query.min_users
+    whole = min(_part_of_a_unit(strategy) for strategy in explanation.calibrated.rounds)
+    return 2 + math.ceil(certain / whole) + chosen.query.min_users
+
+
+def _part_of_a_unit(strategy: SelectionStrategy) -> float:
+    """What a user with one key gives to it at the least, of the unit that the threshold is told in."""
+    return strategy.weight_of(1) / UNIT if isinstance(strategy, PooledGaussian) else 1.0
 
 
 def claims_hold(trial: Trial) -> Finding:
@@ -124,6 +133,28 @@ def _weights_change(chosen: Trial, base: list[Row], rows: list[Row], cells: list
     )
 
 
+def _accounts_hold(chosen: Trial, base: list[Row], rows: list[Row], cells: list[list[str]]) -> Iterable[Finding]:
+    """One user more changes weights and measures together by no more than one account, where both are drawn from it."""
+    explanation = chosen.explain()
+    (strategy, *_) = explanation.calibrated.rounds
+    if not isinstance(strategy, PooledGaussian):
+        return
+    step = next(
+        one.name for one in steps(explanation.plan) if isinstance(one, Noise) and one.noiser.account is not None
+    )
+    before, after = (_weights(chosen.given(step, listed), explanation) for listed in (base, rows))
+    without, everybody = chosen.exact(base), chosen.exact(rows)
+    together = []
+    for keys in cells:
+        weights = math.hypot(*(after[key] - before[key] for key in keys)) / float(strategy.noise.scale)
+        measures = _changed_norms(explanation, without, everybody, keys)
+        moved = (norm * part.cost.mu for part, norm in measures.items() if isinstance(part.cost, GaussianCost))
+        together.append(math.hypot(weights, *moved) / strategy.cost.mu)
+    test = "one user changes weights and measures together by no more than an account"
+    # What is not a number is not within it.
+    yield Finding(LAYER, test, all(share <= _SLACK for share in together), len(cells))
+
+
 def _paid_by_choosing(strategy: SelectionStrategy) -> tuple[Callable[..., float], float]:
     """What one user may change the weights of keys by, and how that is measured: in Euclidean norm for Gaussian noise, else added up."""
     if isinstance(strategy, WeightedGaussian | GaussianThreshold):
@@ -136,7 +167,15 @@ def _weights(given: pa.Table, explanation: Explanation) -> dict[str, int]:
 
 
 def _excess(explanation: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
-    """By how much the change exceeds what each part's noise pays for: added up for Laplace noise, in Euclidean norm for Gaussian."""
+    """By how much the change exceeds what the noise of a part pays for, at the most."""
+    worst = max(_changed_norms(explanation, before, after, keys).values(), default=0.0)
+    return worst if not math.isnan(worst) else math.inf
+
+
+def _changed_norms(
+    explanation: Explanation, before: Answered, after: Answered, keys: list[str]
+) -> dict[CalibratedPart, float]:
+    """What share of what its noise pays for each part changes by: added up for Laplace noise, in Euclidean norm for Gaussian."""
     changes: dict[CalibratedPart, list[float]] = {}
     for claim in claims(explanation):
         # Whole numbers are rounded to after the noise, which may have changed them by a half.
@@ -146,8 +185,7 @@ def _excess(explanation: Explanation, before: Answered, after: Answered, keys: l
             steps = max(0.0, change - rounding) * float(claim.step / claim.part.unit)
             changes.setdefault(claim.part, []).append(steps)
     norms = {part: _added_up if isinstance(part.cost, EpsilonCost) else math.hypot for part in changes}
-    worst = max((norms[part](*steps) / paid(part) for part, steps in changes.items()), default=0.0)
-    return worst if not math.isnan(worst) else math.inf
+    return {part: norms[part](*steps) / paid(part) for part, steps in changes.items()}
 
 
 def _added_up(*steps: float) -> float:

@@ -11,6 +11,7 @@ from plume.calibration.columns import MeasureColumns, columns_of_measures, value
 from plume.calibration.required_parts import required_parts, shares_by_part
 from plume.calibration.shares import Shares, shares_of
 from plume.calibration.tight_composition import Tight
+from plume.errors import PlumeBug
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Part
@@ -18,12 +19,14 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.plan.expressions import Column, Expression, Literal
+from plume.plan.aggregates import Count
+from plume.plan.expressions import Clamp, Column, Expression, Literal
+from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
 from plume.query import Query
-from plume.selection.rule import EpsilonBudget, JointBudget, rule_of
+from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import AUTO, BASIC, NOISES
 
@@ -66,6 +69,11 @@ class CalibratedPart:
     def standard_deviation(self) -> float:
         """The noise's standard deviation in the units of the part."""
         return self.noise.standard_deviation * float(self.unit)
+
+    @property
+    def moved(self) -> Fraction:
+        """By how many standard deviations of its noise a user moves it at the most, in Euclidean norm, squared: exactly."""
+        return self.max_keys_per_user * self.part.squared * (1 << 2 * self.bits) / self.noise.scale**2
 
     @property
     def mean_noise(self) -> float:
@@ -118,6 +126,20 @@ class CalibratedQuery:
     parts: tuple[CalibratedPart, ...]
     max_keys_per_user: int
     """How many keys of one user the noise of measures pays for."""
+
+    @property
+    def selecting(self) -> "CalibratedQuery":
+        """The same, for as many keys of a user as count when keys are selected."""
+        return replace(self, max_keys_per_user=min(self._keys_when_selecting, default=self.max_keys_per_user))
+
+    @property
+    def never_cut(self) -> "CalibratedQuery":
+        """The same, for as many keys as a user may have whom no bounding ever cuts, neither for selection nor for measures."""
+        return replace(self, max_keys_per_user=min((self.max_keys_per_user, *self._keys_when_selecting)))
+
+    @property
+    def _keys_when_selecting(self) -> tuple[int, ...]:
+        return tuple(strategy.max_keys_per_user for strategy in self.rounds)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -197,7 +219,8 @@ def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator
         yield Alternative(partial(_with_laplace, shared, strategy))
     # Between the best of both families composing takes seconds and gains little, so it is for those who ask for a combination.
     named = query.noise != AUTO or query.selection != AUTO
-    if named and query.composition != BASIC and query.budget.delta > 0:
+    composes = rule is None or rule.composed is not None
+    if named and composes and query.composition != BASIC and query.budget.delta > 0:
         shares, spread = shares_by_part(query, shared.shares), _spread(shared)
         tight = Tight(query.budget, query.selection_limit, shares, strategy, noise, query.min_users, spread)
         yield Alternative(
@@ -232,18 +255,59 @@ def _with_laplace(shared: _Shared, strategy: str | None) -> CalibratedQuery:
 
 def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
     query, share, budget = shared.query, shared.shares.selection, budget_of_gaussian_noise(shared.query)
-    rounds: tuple[SelectionStrategy, ...] = ()
+    made = _with_gaussian_measures(shared, ())
     if strategy is not None and (jointly := rule_of(strategy).jointly):
         given = JointBudget(
-            query.selection_limit,
+            rule_of(strategy).keys(query.selection_limit),
             query.min_users,
             sigma_of=lambda part: deviation_for(budget, share * part),
             others=1 / deviation_for(budget, 1 - share),  # the measures, and choices
             epsilon=query.budget.epsilon,
             delta=query.budget.delta,
+            measured=partial(_measured, made),
         )
-        rounds = jointly(given)
-    return _with_gaussian_measures(shared, rounds)
+        return replace(made, rounds=jointly(given))
+    return made
+
+
+def moved_by_size(
+    measures: tuple[MeasureColumns, ...], parts: tuple[CalibratedPart, ...]
+) -> tuple[tuple[Size, Fraction], ...] | None:
+    """Say of each part what a user moves at the most, and by which size of rows; None, unless all noise is paid in squares."""
+    if not all(isinstance(part.noise, RoundedGaussian) for part in parts):
+        return None
+    return tuple((_size_of(part, measures), part.moved) for part in parts)
+
+
+def _size_of(part: CalibratedPart, measures: tuple[MeasureColumns, ...]) -> Size:
+    """The one size by which a part shrinks: measures that share a column must agree on it."""
+    sizes = {
+        one.size for one in measures if any(set(one.covered(p)) & set(part.columns) for p in one.mechanism.parts())
+    }
+    if len(sizes) != 1:
+        raise PlumeBug("measures that share a column are of different sizes")
+    return sizes.pop()
+
+
+def _measured(calibrated: CalibratedQuery) -> tuple[Measured, ...]:
+    """Add up what measures of each size move."""
+    moved: dict[Size, Fraction] = {}
+    for size, squared in moved_by_size(calibrated.measures, calibrated.parts) or ():
+        moved[size] = moved.get(size, Fraction()) + squared
+    least = {one.size: _least(one) for one in calibrated.measures}
+    return tuple(Measured(size, squared, calibrated.max_keys_per_user, least[size]) for size, squared in moved.items())
+
+
+def _least(measure: MeasureColumns) -> int:
+    """Say what every row counts for at the least: one, where any record counts, as for users and records without a condition."""
+    counted = measure.mechanism.combine_raw().values()
+    match measure.size.of:
+        case (Literal(1),):
+            return 1
+        case (Clamp(Column(), 0, high),) if high >= 1 and all(isinstance(one, Count) for one in counted):
+            return 1
+        case _:
+            return 0
 
 
 def budget_of_gaussian_noise(query: Query) -> Budget:

@@ -4,11 +4,12 @@ What two measures compute in the same way has one column: it is computed once, n
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plume.mechanisms.mechanism import Mechanism, Part
 from plume.plan.aggregates import Aggregate
 from plume.plan.expressions import Expression
+from plume.plan.nodes import Size
 from plume.plan.trees import rename
 from plume.query import Query
 
@@ -30,6 +31,12 @@ class MeasureColumns:
         """For each column that is computed from several parts, where its margins are."""
         computed = (name for name, part in self.mechanism.columns.items() if part is None)
         return {name: (f"{self.released[name]}_low", f"{self.released[name]}_high") for name in computed}
+
+    @property
+    def size(self) -> Size:
+        """How large a row is for the measure, in the plan's columns."""
+        found = self.mechanism.size()
+        return replace(found, of=tuple(rename(expression, self.raw) for expression in found.of))
 
     def covered(self, part: Part) -> tuple[str, ...]:
         """The columns of a part."""

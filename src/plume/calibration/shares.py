@@ -6,6 +6,8 @@ from fractions import Fraction
 
 from plume.errors import BudgetError
 from plume.query import SELECTION, Query
+from plume.selection.rule import rule_of
+from plume.settings import AUTO
 
 # Of the whole budget, for each number that is chosen, unless the shares say otherwise.
 SHARE_OF_CHOICE = Fraction(1, 100)
@@ -25,18 +27,25 @@ class Shares:
 def shares_of(query: Query) -> Shares:
     """Share the budget out among selection, choices of numbers, and measures."""
     names = tuple(measure.name for measure in query.measures)
-    return share(dict(query.shares), names, selects_keys=not query.has_public_keys, choices=query.choices)
+    selects_keys = not query.has_public_keys
+    selection = rule_of(query.selection).weight(query.selection_limit) if query.selection != AUTO else Fraction(1)
+    return share(dict(query.shares), names, selects_keys=selects_keys, choices=query.choices, selection=selection)
 
 
 def share(
-    weights: Mapping[str, Fraction], measures: tuple[str, ...], *, selects_keys: bool, choices: tuple[str, ...] = ()
+    weights: Mapping[str, Fraction],
+    measures: tuple[str, ...],
+    *,
+    selects_keys: bool,
+    choices: tuple[str, ...] = (),
+    selection: Fraction = Fraction(1),
 ) -> Shares:
-    """Share a budget out by weight: 1 for a measure that has none, for selection as much as all measures together.
+    """Share a budget out by weight: 1 for a measure that has none, for selection as much as all measures together, times `selection`.
 
     Public keys need no selection and leave everything to the measures. Each number that is chosen takes a small share of the whole.
     """
     of_measures = [weights.get(name, Fraction(1)) for name in measures]
-    of_selection = weights.get(SELECTION, sum(of_measures, Fraction())) if selects_keys else Fraction()
+    of_selection = weights.get(SELECTION, selection * sum(of_measures, Fraction())) if selects_keys else Fraction()
     others = sum(of_measures, of_selection)
     of_choices = [weights[name] if name in weights else _small(others, choices) for name in choices]
     whole = sum(of_choices, others)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from plume.calibration.shares import Shares
+from plume.errors import PlumeBug
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.rounded_laplace import RoundedLaplace
@@ -68,8 +69,10 @@ class Tight:
         """Select keys with noise of this size, and thresholds that spend their own part of delta."""
         if self.selection is None:
             return ()
-        share = self.shares.selection
-        return rule_of(self.selection).composed(
+        share, composed = self.shares.selection, rule_of(self.selection).composed
+        if composed is None:
+            raise PlumeBug(f"{self.selection} is not composed with other noise than Gaussian")
+        return composed(
             ComposedBudget(
                 self.max_keys_per_user,
                 self.min_users,

@@ -51,6 +51,8 @@ class NoiseKeysPerUser:
     reads: tuple[str, ...] = (USERS, FULLNESS)
     writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
     chooses_rows: bool = False
+    account: None = None
+    moved: None = None
 
     @property
     def buckets(self) -> int:

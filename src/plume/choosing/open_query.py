@@ -209,7 +209,7 @@ def _keys_per_user(query: Query, calibrated: CalibratedQuery, choice: NoiseKeysP
 
 def _size(measure: MeasureColumns) -> list[tuple[Expression, int]]:
     """A contribution to a measure, in one number or several, and the most that each of them can be."""
-    size = steps.size(measure)
+    size = measure.size
     return [(expression, math.isqrt(size.squared)) for expression in size.of]
 
 

@@ -45,6 +45,8 @@ class NoiseSizes:
     reads: tuple[str, ...] = (PAIRS,)
     writes: tuple[str, ...] = (BUCKET, PAIRS)
     chooses_rows: bool = False
+    account: None = None
+    moved: None = None
 
     @property
     def buckets(self) -> int:

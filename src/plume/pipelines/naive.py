@@ -21,11 +21,11 @@ def _selected_by_user(calibrated: CalibratedQuery) -> tuple[CountKeys, Node]:
     rows = steps.rows(calibrated)
     selected = _select(calibrated, rows)
     restricted = steps.restrict(calibrated, rows, selected, Lookup.JOIN)
-    return steps.by_user(calibrated, restricted, name="by_user_again"), selected
+    return steps.by_user_again(calibrated, restricted), selected
 
 
 def _select(calibrated: CalibratedQuery, rows: Map) -> Node:
     if not calibrated.rounds:
         return steps.public_keys(calibrated)
     by_user = steps.by_user(calibrated, rows, measured=False)
-    return steps.select_bounded(calibrated, by_user)
+    return steps.select_bounded(calibrated.selecting, by_user)

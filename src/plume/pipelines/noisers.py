@@ -1,17 +1,19 @@
 """The two steps of every plan that run in Python and not as SQL: selecting keys, and noising what is known of them."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_query import CalibratedPart, moved_by_size
 from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.tally import NoisyTally, tally_of
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
+from plume.plan.nodes import Account, Size
 from plume.privacy.cost import Cost
 from plume.selection.strategy import SelectionStrategy
 
@@ -34,6 +36,15 @@ class SelectKeys:
     def max_keys_per_user(self) -> int:
         """How many keys of one user the strategy pays for."""
         return self.strategy.max_keys_per_user
+
+    @property
+    def account(self) -> Account | None:
+        """The account that the strategy's weights are drawn from."""
+        return self.strategy.account
+
+    @property
+    def moved(self) -> None:
+        """Weights are not in proportion to sizes."""
 
     @property
     def writes(self) -> tuple[str, ...]:
@@ -63,6 +74,12 @@ class NoiseMeasures:
     keys: tuple[str, ...]
     max_keys_per_user: int
     chooses_rows: bool = False
+    account: None = None
+
+    @property
+    def moved(self) -> tuple[tuple[Size, Fraction], ...] | None:
+        """What each part moves at the most, where all noise is Gaussian."""
+        return moved_by_size(self.measures, self.parts)
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -17,10 +17,11 @@ def plume(calibrated: CalibratedQuery) -> Noise:
     if not calibrated.rounds:
         return steps.aggregate_public_keys(calibrated)
     by_user = steps.by_user(calibrated, steps.rows(calibrated))
-    uncut, above_limit = steps.uncut(calibrated, by_user), steps.above_limit(calibrated, by_user)
-    bounded = steps.keep_few(calibrated, above_limit, name="bounded")
+    never_cut = calibrated.never_cut
+    uncut, above_limit = steps.uncut(never_cut, by_user), steps.above_limit(never_cut, by_user)
+    bounded = steps.keep_few(calibrated.selecting, above_limit, name="bounded")
 
-    weights, carried = (*steps.keys(calibrated), *steps.weight(calibrated)), steps.carried(calibrated)
+    weights, carried = (*steps.keys(calibrated), *steps.weight(calibrated.selecting)), steps.carried(calibrated)
     of_uncut = Map("uncut_weights", uncut, (*weights, *carried))
     of_bounded = Map("bounded_weights", bounded, (*weights, *((name, Literal(0)) for name, _ in carried)))
     keyed = steps.combine_by_key(calibrated, Append("weights", (of_uncut, of_bounded)), name="keyed")
@@ -29,7 +30,7 @@ def plume(calibrated: CalibratedQuery) -> Noise:
     # The second bounding: what the first one took from keys that were dropped is not lost.
     restricted = steps.restrict(calibrated, above_limit, selected, Lookup.BROADCAST)
     of_safe = steps.safe_contributions(calibrated, restricted)
-    of_uncut_selected = keyed if carried else _uncut_contributions(calibrated, by_user, selected)
+    of_uncut_selected = keyed if carried else _uncut_contributions(never_cut, by_user, selected)
     return steps.aggregate(calibrated, (of_uncut_selected, of_safe), selected)
 
 

@@ -15,8 +15,10 @@ def runtime_optimized(calibrated: CalibratedQuery) -> Noise:
             "runtime_optimized bounds once, and a second round of selection bounds again; use pipeline='plume'."
         )
     by_user = steps.by_user(calibrated, steps.rows(calibrated))
-    bounded = steps.bound(calibrated, by_user, name="bounded")
-    contributed = (*steps.keys(calibrated), *steps.weight(calibrated), *steps.contributions(calibrated))
+    # Both phases read the same rows, so weights are spread over no more keys than measures count.
+    never_cut = calibrated.never_cut
+    bounded = steps.bound(never_cut, by_user, name="bounded")
+    contributed = (*steps.keys(calibrated), *steps.weight(never_cut), *steps.contributions(calibrated))
     keyed = steps.combine_by_key(calibrated, Map("contributions", bounded, contributed), name="keyed")
     selected = steps.select_keys(calibrated, keyed, by_user)
     return steps.noise_measures(

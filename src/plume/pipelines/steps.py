@@ -13,6 +13,7 @@ from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
     AllOf,
+    Clamp,
     Column,
     Comparator,
     Compare,
@@ -82,7 +83,18 @@ def rows(calibrated: CalibratedQuery) -> Map:
 
 
 def by_user(calibrated: CalibratedQuery, source: Node, *, name: str = "by_user", measured: bool = True) -> CountKeys:
-    """D_0: one row per user and key, gathered by user, each marked with whether its user is above the limit."""
+    """D_0: one row per user and key, gathered by user; each says if its user is above the limit, and what is left of the account."""
+    account = next((strategy.account for strategy in calibrated.rounds), None)
+    counted = _counted_by_user(calibrated, source, name=name, measured=measured or account is not None)
+    return replace(counted, account=account)
+
+
+def by_user_again(calibrated: CalibratedQuery, source: Node) -> CountKeys:
+    """The same of selected keys, which takes no account: weights are drawn by then."""
+    return _counted_by_user(calibrated, source, name="by_user_again", measured=True)
+
+
+def _counted_by_user(calibrated: CalibratedQuery, source: Node, *, name: str, measured: bool) -> CountKeys:
     aggregates = _raw(calibrated) if measured else ()
     combined = Combine(f"{name}_combined", source, (USER, *calibrated.keys), aggregates, gather=(USER,))
     everybody = any(strategy.counts_all_keys for strategy in calibrated.rounds)
@@ -150,7 +162,11 @@ def keys(calibrated: CalibratedQuery) -> Named:
 
 def weight(calibrated: CalibratedQuery, *, number: int = 1) -> Named:
     """The weight that a row gives its key in a round of selection."""
-    return ((WEIGHT, calibrated.rounds[number - 1].weight(Column(KEYS_OF_USER))),)
+    strategy, limit = calibrated.rounds[number - 1], calibrated.max_keys_per_user
+    counted: Expression = Column(KEYS_OF_USER)
+    if limit < strategy.max_keys_per_user:
+        counted = Clamp(counted, 1, limit)
+    return ((WEIGHT, strategy.weight(counted)),)
 
 
 def contributions(calibrated: CalibratedQuery) -> Named:
@@ -177,21 +193,15 @@ def _times(expression: Expression, factor: int) -> Expression:
 def _shrunk_contributions(calibrated: CalibratedQuery) -> Named:
     names = {size: name for name, size in _factors(calibrated)}
     return tuple(
-        (column, Shrink(contribution, Column(names[size(measure)])))
+        (column, Shrink(contribution, Column(names[measure.size])))
         for measure, column, contribution in _contributions(calibrated)
     )
 
 
 def _factors(calibrated: CalibratedQuery) -> tuple[tuple[str, Size], ...]:
     """Name the factor that goes with each size; measures of equal size shrink together."""
-    sizes = dict.fromkeys(size(measure) for measure in calibrated.measures)
+    sizes = dict.fromkeys(measure.size for measure in calibrated.measures)
     return tuple((f"factor_{number}", size) for number, size in enumerate(sizes, start=1))
-
-
-def size(measure: MeasureColumns) -> Size:
-    """How large a row is for a measure, in the plan's columns."""
-    found = measure.mechanism.size()
-    return replace(found, of=tuple(rename(expression, measure.raw) for expression in found.of))
 
 
 def carried(calibrated: CalibratedQuery) -> Named:

@@ -62,8 +62,9 @@ def doing(step: Node, called: Mapping[str, str] = AS_PLANNED) -> str:  # noqa: C
     match step:
         case Combine():
             return f"by {', '.join(called.get(name, name) for name in step.by)}"
-        case CountKeys():
-            return f"keys per {called.get(step.user, step.user)}"
+        case CountKeys(account=account):
+            left = ", and what measures leave of each account" if account else ""
+            return f"keys per {called.get(step.user, step.user)}{left}"
         case KeepFew():
             return f"at most {step.limit} keys per {called.get(step.user, step.user)}"
         case Clip():

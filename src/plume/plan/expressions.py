@@ -195,6 +195,17 @@ class InverseRoot:
 
 
 @dataclass(frozen=True)
+class PooledWeight:
+    """What a user gives to each of a number of keys, by what is left of the user's account: the root of an equal part, cut down.
+
+    Integers that floating point gives exactly: docs/guarantees/pooled-gaussian.md.
+    """
+
+    left: Column
+    keys: "Expression"
+
+
+@dataclass(frozen=True)
 class SecretOrder:
     """A hash of columns and of a secret drawn anew for each run: an order that nobody can foresee, the same on every engine."""
 
@@ -304,6 +315,7 @@ Expression = (
     | Fullness
     | Integer
     | InverseRoot
+    | PooledWeight
     | SecretOrder
     | Compare
     | UsersWithin

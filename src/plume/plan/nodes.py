@@ -6,6 +6,7 @@ Every node is a step: it has a name, which is the paper's word for its rows and 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from enum import Enum
+from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from plume.noise.entropy import Entropy
 from plume.plan.aggregates import Aggregate
 from plume.plan.expressions import Expression
 from plume.privacy.cost import Cost
+from plume.privacy.pooled import Charge
 
 # Whose a row is, in every plan. Never "user": where such a column is missing, engines silently read the name of whoever is logged in.
 USER = "user_id"
@@ -41,6 +43,14 @@ class Noiser(Protocol):
     @property
     def costs(self) -> tuple[Cost, ...]:
         """What it spends."""
+
+    @property
+    def account(self) -> "Account | None":
+        """The account that its weights must be drawn from, if it spends what measures leave."""
+
+    @property
+    def moved(self) -> tuple[tuple["Size", Fraction], ...] | None:
+        """What one user moves at the most, in squares of mu, by the size of rows that it is in proportion to; None if it is not."""
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Draw noise for a batch, once."""
@@ -98,19 +108,45 @@ class Combine:
 
 
 @dataclass(frozen=True)
+class Size:
+    """How large a row is: the squares of its integers added up, and the most that can be in one row."""
+
+    of: tuple[Expression, ...]
+    squared: int
+
+
+@dataclass(frozen=True)
+class Account:
+    """What each user may spend on selection and measures together: measures of each size take their charge, by all rows of the user."""
+
+    column: str
+    """The units that they leave."""
+    charges: tuple[tuple[Size, Charge], ...]
+
+
+@dataclass(frozen=True)
 class CountKeys:
-    """Each row learns how many keys its user has, if more than `above`; the others, most users by far, have NULL there."""
+    """Each row learns how many keys its user has, if more than `above`; the others, most users by far, have NULL there.
+
+    With an account, rows of all users learn what is left of it too.
+    """
 
     name: str
     source: "Node"
     user: str
     column: str
     above: int
+    account: Account | None = None
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The columns that it adds."""
+        return (self.column, self.account.column) if self.account else (self.column,)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of its rows."""
-        return (*self.source.columns, self.column)
+        return (*self.source.columns, *self.counted)
 
 
 @dataclass(frozen=True)
@@ -127,14 +163,6 @@ class KeepFew:
     def columns(self) -> tuple[str, ...]:
         """The columns of its rows."""
         return self.source.columns
-
-
-@dataclass(frozen=True)
-class Size:
-    """How large a row is: the squares of its integers added up, and the most that can be in one row."""
-
-    of: tuple[Expression, ...]
-    squared: int
 
 
 @dataclass(frozen=True)

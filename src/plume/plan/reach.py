@@ -9,17 +9,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
-from plume.plan.aggregates import Aggregate, Count, Max
+from plume.plan.aggregates import Aggregate, Count, Max, Sum, SumButLargest
 from plume.plan.expressions import (
+    Clamp,
     Column,
     Comparator,
     Compare,
     Expression,
+    Integer,
     Literal,
     NoTally,
     NoValue,
+    PooledWeight,
     Shrink,
     UsersAbove,
     UsersWithin,
@@ -88,6 +91,15 @@ def _add(one: Reach, other: Reach) -> Reach:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """Weights that are drawn from accounts, of which each user gives to at most `limit` keys."""
+
+    counted: CountKeys
+    """The step that says what is left of them."""
+    limit: int
+
+
+@dataclass(frozen=True)
 class Rows:
     """What is known of a step's rows: the reach of their presence and of each column, and whose they are."""
 
@@ -99,6 +111,10 @@ class Rows:
     """Whether a user has at most one row per key."""
     factors: Mapping[str, int] = field(default_factory=dict)
     """The columns that say by how much a user's rows shrink, and how many rows they are as large as then."""
+    accounts: Mapping[str, CountKeys] = field(default_factory=dict)
+    """The columns that say how many keys a user has and what is left of the user's account, as a step said it."""
+    drawn: Mapping[str, Drawn] = field(default_factory=dict)
+    """The columns that are weights drawn from accounts, or sums of them."""
 
 
 def releases_only_noise(plan: Plan) -> bool:
@@ -131,6 +147,8 @@ def _is_paid(node: Noise) -> bool:
     rows = reach(node.source)
     paid = node.noiser.max_keys_per_user
     hidden = all(_most(rows.columns[column]) <= paid for column in node.noiser.reads)
+    if node.noiser.account is not None and drawn_from(node) is None:
+        return False
     return hidden and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
 
 
@@ -147,8 +165,7 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
         case Combine():
             return _reach_of_combine(node)
         case CountKeys():
-            rows = reach(node.source)
-            return replace(rows, columns=dict.fromkeys(node.columns, rows.presence))
+            return _reach_of_count(node)
         case KeepFew():
             rows = reach(node.source)
             return _limited(rows, _at_most(rows.presence, node.limit)) if rows.one_per_key else rows
@@ -172,6 +189,26 @@ def _unknown(node: Node) -> Rows:
     return Rows(ANYTHING, dict.fromkeys(node.columns, ANYTHING), owned=False, one_per_key=False)
 
 
+def drawn_from(node: Noise) -> CountKeys | None:
+    """Find the step that says what is left of the accounts that a noiser's weights are drawn from; None, if they are drawn otherwise."""
+    rows, noiser = reach(node.source), node.noiser
+    found = {rows.drawn.get(column) for column in noiser.reads}
+    (drawn,) = found if len(found) == 1 else (None,)
+    if drawn is None or drawn.counted.account != noiser.account:
+        return None
+    # A user who gives to more keys than the weight was spread over gives more than there is.
+    spread = max(_most(rows.columns[column]) for column in noiser.reads) <= drawn.limit <= noiser.max_keys_per_user
+    return drawn.counted if spread else None
+
+
+def _reach_of_count(node: CountKeys) -> Rows:
+    """All rows of a user say the same of the user, if each key of theirs is one row."""
+    rows = reach(node.source)
+    kept = rows.owned and rows.one_per_key and node.user == USER and node.account is not None and node.above == 0
+    accounts = dict.fromkeys(node.counted, node) if kept else {}
+    return replace(rows, columns=dict.fromkeys(node.columns, rows.presence), accounts=accounts, drawn={})
+
+
 def _reach_of_clip(node: Clip) -> Rows:
     """Nothing is bounded yet, but what shrinks by these factors will be."""
     rows = reach(node.source)
@@ -184,7 +221,36 @@ def _reach_of_clip(node: Clip) -> Rows:
 def _reach_of_map(node: Map) -> Rows:
     rows = _filtered(node, reach(node.source))
     columns = {name: _reach_of_expression(expression, rows) for name, expression in node.expressions}
-    return replace(rows, columns=columns, factors={})
+    drawn = {name: _drawn(expression, rows) for name, expression in node.expressions}
+    return replace(
+        rows,
+        columns=columns,
+        factors={},
+        accounts={
+            name: rows.accounts[name] for name, e in node.expressions if e == Column(name) and name in rows.accounts
+        },
+        drawn={name: found for name, found in drawn.items() if found is not None},
+    )
+
+
+def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
+    """Find out whether a column is a weight drawn from an account, of the very users whose keys it says the number of."""
+    match expression:
+        case Column(name) | Integer(Column(name)):
+            return rows.drawn.get(name)
+        case PooledWeight(Column(left), Clamp(Clamp(Column(keys), 1, fewer), 1, limit)) if rows.owned:
+            return _drawn_by(rows, keys, left, min(fewer, limit))
+        case PooledWeight(Column(left), Clamp(Column(keys), 1, limit)) if rows.owned:
+            return _drawn_by(rows, keys, left, limit)
+        case _:
+            return None
+
+
+def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
+    counted = rows.accounts.get(keys)
+    if counted is None or counted.counted != (keys, left) or rows.accounts.get(left) != counted:
+        return None
+    return Drawn(counted, limit)
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:
@@ -230,7 +296,14 @@ def _reach_of_combine(node: Combine) -> Rows:
     if owned and node.by == (USER,):
         # One row for each user: whatever it says, they change that row alone.
         return Rows(_ONE, dict.fromkeys(node.columns, _ONE), owned=True, one_per_key=True)
-    return Rows(rows.presence, by | aggregates, owned=owned, one_per_key=owned)
+    drawn = {
+        name: rows.drawn[aggregate.of.name]
+        for name, aggregate in node.aggregates
+        if isinstance(aggregate, Sum | SumButLargest)
+        and isinstance(aggregate.of, Column)
+        and aggregate.of.name in rows.drawn
+    }
+    return Rows(rows.presence, by | aggregates, owned=owned, one_per_key=owned, drawn=drawn)
 
 
 def _reach_of_aggregate(aggregate: Aggregate, rows: Rows) -> Reach:
@@ -295,4 +368,17 @@ def _reach_of_append(node: Append) -> Rows:
     found = [reach(source) for source in node.sources]
     columns = {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns}
     presence = _together(*(rows.presence for rows in found))
-    return Rows(presence, columns, owned=all(rows.owned for rows in found), one_per_key=False)
+    return Rows(
+        presence,
+        columns,
+        owned=all(rows.owned for rows in found),
+        one_per_key=False,
+        accounts=_in_all([rows.accounts for rows in found]),
+        drawn=_in_all([rows.drawn for rows in found]),
+    )
+
+
+def _in_all(found: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give what is the same in all branches."""
+    first, *others = found
+    return {name: one for name, one in first.items() if all(name in other and other[name] == one for other in others)}

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from plume.errors import BudgetExceeded, PlumeBug
 from plume.privacy.budget import Budget
-from plume.privacy.gaussian import Novel, delta_of, joint_delta, worst_user
+from plume.privacy.gaussian import Novel, Threshold, delta_of, joint_delta
 from plume.privacy.losses import (
     LEAST_DELTA,
     Coordinates,
@@ -20,6 +20,7 @@ from plume.privacy.losses import (
     composed_epsilon,
     losses_of,
 )
+from plume.privacy.pooled import Pooled
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
@@ -78,7 +79,31 @@ class GaussianSelectionCost:
         return self.novel.delta()
 
 
-Cost = EpsilonCost | GaussianCost | GaussianSelectionCost
+@dataclass(frozen=True)
+class PooledCost:
+    """What a threshold on weights reveals that are drawn from accounts, together with the measures that accounts are charged for.
+
+    A user never pays for selection and measures both in full: all of it is at most `mu`, and what measures cost is not added to that.
+    """
+
+    what: str
+    mu: float
+    """Of whole accounts, selection and measures together."""
+    novel: Pooled
+    """What a user can do to keys that nobody else has, and to all others."""
+
+    @property
+    def shown_alone(self) -> float:
+        """The chance that a key of one user alone is shown."""
+        return self.novel.delta()
+
+    @property
+    def covered(self) -> float:
+        """What measures may cost in squares of mu, at the most."""
+        return self.mu**2 * float(sum(charge.share for charge in self.novel.charges))
+
+
+Cost = EpsilonCost | GaussianCost | GaussianSelectionCost | PooledCost
 """What one noiser reveals about one user, and for what."""
 
 
@@ -112,8 +137,19 @@ def total_epsilon(costs: Iterable[Cost]) -> Fraction:
 
 
 def total_mu(costs: Iterable[Cost]) -> float:
-    """Add up Gaussian noise, in squares."""
-    return math.sqrt(math.fsum(cost.mu**2 for cost in costs if not isinstance(cost, EpsilonCost)))
+    """Add up Gaussian noise, in squares; what accounts of users pay for is there once."""
+    listed = tuple(costs)
+    pooled = [cost for cost in listed if isinstance(cost, PooledCost)]
+    others = [cost for cost in listed if not isinstance(cost, EpsilonCost | PooledCost)]
+    return math.hypot(_uncovered(pooled, others), *(cost.mu for cost in pooled))
+
+
+def _uncovered(pooled: Iterable[PooledCost], others: Iterable[GaussianCost | GaussianSelectionCost]) -> float:
+    """Add up the Gaussian noise that no account pays for."""
+    squares = math.fsum(cost.mu**2 for cost in others)
+    covered = math.fsum(cost.covered for cost in pooled)
+    # Both are the same where accounts pay for all of it, but for the last digits.
+    return math.sqrt(squares - covered) if squares > covered * (1 + _FLOAT_SLACK) else 0.0
 
 
 def total_shown_alone(costs: Iterable[Cost]) -> float:
@@ -157,9 +193,9 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
     Where thresholds take all of delta, or there is none, the smallest delta is used that dp-accounting can compose with.
     """
     listed = tuple(costs)
-    everything, (selections, others) = losses(listed), _apart(listed)
+    everything, (selections, _) = losses(listed), _apart(listed)
     if len(selections) == 1 and not everything.coordinates:
-        worst = worst_user(selections[0], others=total_mu(others), epsilon=budget.epsilon)
+        worst = selections[0].worst(others=_beside(listed), epsilon=budget.epsilon)
         left = budget.delta - worst.shown_alone
         found = (
             composed_epsilon(everything, budget.delta, budget.epsilon),
@@ -183,15 +219,21 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
         case []:
             return float(delta_of(total_mu(others), epsilon))
         case [novel]:
-            return joint_delta(novel, others=total_mu(others), epsilon=epsilon)
+            return joint_delta(novel, others=_beside(costs), epsilon=epsilon)
         case _:
             raise PlumeBug("a plan selects keys more than once, which has no price yet")
 
 
-def _apart(costs: tuple[Cost, ...]) -> tuple[list[Novel], list[Cost]]:
+def _apart(costs: tuple[Cost, ...]) -> tuple[list[Threshold], list[Cost]]:
     """Separate selections whose noise and threshold are priced as one from everything else."""
-    selections = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost)]
-    return selections, [cost for cost in costs if not isinstance(cost, GaussianSelectionCost)]
+    selections: list[Threshold] = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost | PooledCost)]
+    return selections, [cost for cost in costs if not isinstance(cost, GaussianSelectionCost | PooledCost)]
+
+
+def _beside(costs: tuple[Cost, ...]) -> float:
+    """Add up the Gaussian noise that is priced beside the one selection there is, and not in it."""
+    pooled = [cost for cost in costs if isinstance(cost, PooledCost)]
+    return _uncovered(pooled, (cost for cost in costs if isinstance(cost, GaussianCost)))
 
 
 def adds_up(costs: Iterable[Cost]) -> bool:
@@ -213,7 +255,7 @@ def _square(cost: Cost) -> float:
     if isinstance(cost, EpsilonCost):
         # Laplace noise of the same standard deviation as Gaussian noise reveals twice its square of mu.
         return float(cost.epsilon**2) / cost.coordinates / 2
-    return cost.mu**2
+    return cost.mu**2 - (cost.covered if isinstance(cost, PooledCost) else 0.0)
 
 
 def refuse_overspending(costs: Iterable[Cost], budget: Budget) -> None:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,28 @@ def noise_for(epsilon: float, delta: float) -> float:
     return sigma
 
 
+class Threshold(Protocol):
+    """A threshold on noised weights, and what it reveals about any user."""
+
+    @property
+    def sigma(self) -> float:
+        """The standard deviation of the noise."""
+
+    @property
+    def threshold(self) -> float:
+        """What noised weights must reach, in the same units."""
+
+    @property
+    def slack(self) -> float:
+        """How far two looks at the same users may be apart, at most, in proportion."""
+
+    def delta(self) -> float:
+        """The chance that any key of one user alone passes."""
+
+    def worst(self, *, others: float, epsilon: float, fewest_novel: int = 0) -> "WorstUser":
+        """Find the user with the largest delta beside Gaussian measures of total mu `others`."""
+
+
 @dataclass(frozen=True)
 class Novel:
     """A threshold on noised weights: what a user can do to keys that nobody else has.
@@ -57,6 +80,7 @@ class Novel:
     sigma: float
     threshold: float
     max_keys_per_user: int
+    slack: float = 0.0
 
     def delta(self) -> float:
         """The chance that any key of one user alone passes."""
@@ -69,14 +93,18 @@ class Novel:
         hidden: Floats = novel * np.log1p(-ndtr((self.weight(keys) - self.threshold) / self.sigma))
         return hidden
 
+    def worst(self, *, others: float, epsilon: float, fewest_novel: int = 0) -> "WorstUser":
+        """Find the user with the largest delta beside Gaussian measures of total mu `others`."""
+        return worst_user(self, others=others, epsilon=epsilon, fewest_novel=fewest_novel)
 
-def joint_delta(novel: Novel, *, others: float, epsilon: float) -> float:
+
+def joint_delta(novel: Threshold, *, others: float, epsilon: float) -> float:
     """The delta of selection by a threshold together with Gaussian measures of total mu `others`, exactly.
 
     A user of whose t keys j are novel moves the other t - j by less, so the two costs are never paid in full together. The worst of
     all t and j, in both directions, is what counts: docs/guarantees/weighted-gaussian.md.
     """
-    return worst_user(novel, others=others, epsilon=epsilon).delta
+    return novel.worst(others=others, epsilon=epsilon).delta
 
 
 @dataclass(frozen=True)
@@ -90,7 +118,7 @@ class WorstUser:
 
 def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
     """Find the user with the largest delta beside Gaussian measures of total mu `others`, of those with `fewest_novel` keys or more."""
-    low, high, fewest, most = _pairs(novel.max_keys_per_user, fewest_novel)
+    low, high, fewest, most = pairs(novel.max_keys_per_user, fewest_novel)
     # The worst corner of a range: most novel keys of the largest weight, and most shared weight, which grows with the keys.
     with np.errstate(all="ignore"):  # thresholds so low that everything passes give infinities, which hold no budget
         hidden = novel.log_hidden(low, most)
@@ -106,7 +134,7 @@ def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int
 
 
 @lru_cache
-def _pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats]:
+def pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats]:
     """Cover all pairs fewest_novel <= novel <= keys <= limit by ranges: keys from low to high, novel from fewest to most."""
     lows, highs = np.array(_steps(limit), dtype=np.float64).T
     # A range of keys goes with every range of novel keys up to itself, and with no novel key at all.

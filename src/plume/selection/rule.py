@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import cast
 
 from plume.errors import PlumeBug
+from plume.plan.nodes import Size
 from plume.privacy.losses import Shape
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import STRATEGIES
@@ -42,6 +43,18 @@ class EpsilonBudget(Bounded):
 
 
 @dataclass(frozen=True)
+class Measured:
+    """All that measures of one size move, by their noise as it will be drawn."""
+
+    size: Size
+    squared: Fraction
+    """In squares of mu, of a user with as many keys as the limit, each as large as can be."""
+    limit: int
+    least: int
+    """A square that no row of any user falls below."""
+
+
+@dataclass(frozen=True)
 class JointBudget(Bounded):
     """A budget that selection has together with Gaussian measures."""
 
@@ -50,6 +63,8 @@ class JointBudget(Bounded):
     """The mu of everything but selection."""
     epsilon: float
     delta: float
+    measured: Callable[[], tuple[Measured, ...]]
+    """What the measures move, size by size."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +80,8 @@ class ComposedBudget(Bounded):
 class Rule:
     """How the noise and the thresholds of a strategy are found, round by round, in each way of composing that it knows."""
 
-    composed: Callable[[ComposedBudget], Rounds]
+    composed: Callable[[ComposedBudget], Rounds] | None = None
+    """Not of a strategy that is charged to accounts: they are priced with Gaussian measures only."""
     by_epsilon: Callable[[EpsilonBudget], Rounds] | None = None
     """Only of strategies without Gaussian noise."""
     jointly: Callable[[JointBudget], Rounds] | None = None
@@ -74,6 +90,10 @@ class Rule:
     """What is known of the loss of one key; Gaussian noise has none but its own."""
     delta_of_thresholds: float = 0.0
     """Which part of delta the thresholds take before Gaussian noise is scaled; none, if both are scaled together."""
+    keys: Callable[[int], int] = lambda max_keys_per_user: max_keys_per_user
+    """In how many keys each user counts when keys are selected, by the limit of measures."""
+    weight: Callable[[int], Fraction] = lambda max_keys_per_user: Fraction(1)  # noqa: ARG005
+    """What selection weighs when the budget is shared out, where all measures together weigh 1 and nothing else is said."""
 
     @property
     def gaussian(self) -> bool:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from plume.noise.entropy import Entropy
 from plume.plan.expressions import Expression
+from plume.plan.nodes import Account
 from plume.privacy.cost import Cost
 
 
@@ -28,6 +29,10 @@ class SelectionStrategy(Protocol):
     @property
     def left_out(self) -> int:
         """How many of the largest weights that a key is given do not count."""
+
+    @property
+    def account(self) -> Account | None:
+        """What each user's weight is drawn from, if measures are charged to the same account."""
 
     @property
     def cost(self) -> Cost:

@@ -13,6 +13,7 @@ coin for each key.
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 import mpmath
 from scipy.optimize import brentq
@@ -21,7 +22,7 @@ from plume import root
 from plume.errors import PlumeBug
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
-from plume.privacy.gaussian import Novel, joint_delta, smallest, worst_user
+from plume.privacy.gaussian import Threshold, joint_delta, smallest
 
 # Strategies round thresholds up to their grids, the finest of which is a hundred times coarser than this step.
 _STEP = 1e-8
@@ -31,13 +32,17 @@ _exact = mpmath.MPContext()
 _exact.dps = 60
 
 
-def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon: float, delta: float) -> Novel:
+Made = TypeVar("Made", bound=Threshold)
+
+
+def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon: float, delta: float) -> Made:
     """Find the lowest threshold at which selection and measures together stay within delta, or one only slightly higher."""
 
     def excess(threshold: float) -> float:
         # Of users without novel keys no threshold changes anything, and their delta is hardly below the budget's.
-        worst = worst_user(make(threshold), others=others, epsilon=epsilon, fewest_novel=1)
-        return math.log(max(worst.delta, _LEAST) / delta)
+        made = make(threshold)
+        worst = made.worst(others=others, epsilon=epsilon, fewest_novel=1)
+        return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
     # Keys of one user alone need as much; measures beside them only a little more. Each look tries all kinds of users.
     start = threshold_alone(make, delta=delta).threshold
@@ -52,7 +57,7 @@ def smallest_threshold(make: Callable[[float], Novel], *, others: float, epsilon
     return make(lowest)
 
 
-def threshold_alone(make: Callable[[float], Novel], *, delta: float) -> Novel:
+def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
     return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
 

@@ -60,6 +60,7 @@ class TruncatedGeometric:
     name: str = "truncated geometric"
     counts_all_keys: bool = False
     left_out: int = 0
+    account: None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.epsilon, Fraction):

@@ -21,6 +21,7 @@ class UserThreshold:
     name: str = "threshold"
     counts_all_keys: bool = False
     left_out: int = 0
+    account: None = None
 
     @property
     def users_for_even_chance(self) -> float:

@@ -14,7 +14,8 @@ from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
-from plume.privacy.cost import GaussianCost, GaussianSelectionCost
+from plume.plan.nodes import Account
+from plume.privacy.cost import GaussianCost, GaussianSelectionCost, PooledCost
 from plume.privacy.gaussian import Floats, Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
@@ -42,6 +43,11 @@ class WeightedGaussian:
     counts_all_keys: bool = True
 
     @property
+    def account(self) -> Account | None:
+        """None: what users do not need for measures is not theirs."""
+        return None
+
+    @property
     def left_out(self) -> int:
         """What one user adds to the rest is at most their own weight, and nothing is left of keys with fewer users.
 
@@ -50,7 +56,7 @@ class WeightedGaussian:
         return self.min_users - 1
 
     @property
-    def cost(self) -> GaussianSelectionCost | GaussianCost:
+    def cost(self) -> GaussianSelectionCost | GaussianCost | PooledCost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
         return GaussianSelectionCost("selection", mu=1 / self.novel.sigma, novel=self.novel)
 

@@ -8,6 +8,7 @@ from plume.plan.analysis import limit_of_uncounted, steps
 from plume.plan.dialect import Dialect, StatementForms
 from plume.plan.expressions import Column, Expression, NoValue
 from plume.plan.nodes import Combine, CountKeys, Map, Node, Plan
+from plume.plan.printing.account_sql import print_left
 from plume.plan.printing.expression_sql import print_expression
 from plume.plan.printing.printer import LookingUp, Printer, Statement
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
@@ -86,7 +87,8 @@ class DuckDBPrinter(Printer):
     def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
         """Group by user, and join: half the time that DuckDB's window takes. Users are looked up whenever the step is read."""
         user, source = self.name(step.user), self.name(step.source.name)
-        counted = f"SELECT {user}, count(*) AS {self.name(step.column)}\nFROM {source}\nGROUP BY {user}"
+        left = f", {print_left(step.account, self)} AS {self.name(step.account.column)}" if step.account else ""
+        counted = f"SELECT {user}, count(*) AS {self.name(step.column)}{left}\nFROM {source}\nGROUP BY {user}"
         looked_up = (
             f"SELECT {self.names(step.columns)}\nFROM {source} LEFT JOIN {self.name(_users(step))} USING ({user})"
         )

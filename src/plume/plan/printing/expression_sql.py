@@ -9,6 +9,7 @@ from plume.plan.aggregates import Sum
 from plume.plan.dialect import constant
 from plume.plan.magnitude import fits, sum_fits
 from plume.plan.printing.printer import Printer
+from plume.privacy.pooled import STEPS
 
 # Of a user's keys as good as none agree in so much of their hash, and the key itself decides between those that do.
 _ORDER_DIGITS = 12
@@ -267,6 +268,13 @@ def _double(value: float) -> str:
 def _(expression: e.InverseRoot, printer: Printer) -> str:
     root = f"sqrt(CAST({print_expression(expression.of, printer)} AS DOUBLE))"
     return f"CAST(floor({_double(expression.unit)} / {root}) AS BIGINT)"
+
+
+@print_expression.register
+def _(expression: e.PooledWeight, printer: Printer) -> str:
+    left, keys = print_expression(expression.left, printer), print_expression(expression.keys, printer)
+    part = f"(coalesce({left}, 0) * {STEPS}) {printer.dialect.divide} greatest({keys}, 1)"
+    return f"CAST(floor(sqrt(CAST({part} AS DOUBLE))) AS BIGINT)"
 
 
 @print_expression.register

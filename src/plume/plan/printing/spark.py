@@ -26,6 +26,7 @@ from typing import ClassVar
 from plume.plan.analysis import shuffled_by
 from plume.plan.dialect import Dialect, StatementForms
 from plume.plan.nodes import Combine, CountKeys, KeepSelected, Lookup, Node
+from plume.plan.printing.account_sql import print_left
 from plume.plan.printing.printer import LookingUp, Printer, Statement
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
 
@@ -96,9 +97,13 @@ class SparkPrinter(Printer):
 
     def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
         """Count in a window, which needs no further exchange where rows lie by user."""
-        counted = f"SELECT *, count(*) OVER (PARTITION BY {self.name(step.user)}) AS keys_counted FROM {self.name(step.source.name)}"
+        over = f" OVER (PARTITION BY {self.name(step.user)})"
+        left = self.name(step.account.column) if step.account else ""
+        account = f", {print_left(step.account, self, over=over)} AS {left}" if step.account else ""
+        counted = f"SELECT *, count(*){over} AS keys_counted{account} FROM {self.name(step.source.name)}"
         above = f"CASE WHEN keys_counted > {step.above} THEN keys_counted END AS {self.name(step.column)}"
-        return (Statement(step.name, f"SELECT {self.names(step.source.columns)}, {above}\nFROM ({counted})", kept),)
+        columns = f"{self.names(step.source.columns)}, {above}" + (f", {left}" if left else "")
+        return (Statement(step.name, f"SELECT {columns}\nFROM ({counted})", kept),)
 
     def look_up(self, step: LookingUp, among: Node, columns: tuple[str, ...], join: str) -> str:
         """Look some columns of each row up among other rows, which every executor gets."""

@@ -5,8 +5,6 @@ Names pass `identifier`, constants pass `constant`, and nothing else of a caller
 
 from plume.errors import PlumeBug
 from plume.plan.analysis import adds_tallies
-from plume.plan.expressions import Expression
-from plume.plan.magnitude import fits, magnitude
 from plume.plan.nodes import (
     Append,
     Clip,
@@ -19,8 +17,8 @@ from plume.plan.nodes import (
     KeepUsers,
     Map,
     Node,
-    Size,
 )
+from plume.plan.printing.account_sql import print_squares
 from plume.plan.printing.aggregate_sql import print_aggregate
 from plume.plan.printing.expression_sql import WHOLE, print_expression
 from plume.plan.printing.printer import Printer, Statement
@@ -94,7 +92,7 @@ def _print_keep_few(step: KeepFew, printer: Printer) -> str:
 def _print_clip(step: Clip, printer: Printer) -> str:
     user, source, columns = printer.name(step.user), printer.name(step.source.name), printer.names(step.source.columns)
     sizes = "".join(
-        f",\n             {_print_size(size, printer)} OVER (PARTITION BY {user}) AS size_{number}"
+        f",\n             {print_squares(size, printer)} OVER (PARTITION BY {user}) AS size_{number}"
         for number, (_, size) in enumerate(step.factors, start=1)
     )
     factors = "".join(
@@ -102,17 +100,6 @@ def _print_clip(step: Clip, printer: Printer) -> str:
         for number, (name, size) in enumerate(step.factors, start=1)
     )
     return f"SELECT {columns}{factors}\nFROM (SELECT *{sizes}\n      FROM {source})"
-
-
-def _print_size(size: Size, printer: Printer) -> str:
-    return f"sum({' + '.join(_print_square(of, printer) for of in size.of)})"
-
-
-def _print_square(of: Expression, printer: Printer) -> str:
-    printed = print_expression(of, printer)
-    if fits(of, times=magnitude(of) or 1):
-        return f"CAST({printed} * {printed} AS {printer.dialect.summable_type})"
-    return f"CAST({printed} AS {printer.dialect.wide_type}) * {printed}"
 
 
 def _print_factor(size: str, most: int) -> str:
