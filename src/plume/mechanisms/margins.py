@@ -42,7 +42,9 @@ class Blur:
 
         Sums of such noise are taken to stay within as many of their own: for Gaussian noise they do, for Laplace noise it is measured.
         """
-        return max(half_width(self.noise, level) / self.noise.standard_deviation, NormalDist().inv_cdf((1 + level) / 2))
+        normal, deviation = NormalDist().inv_cdf((1 + level) / 2), self.noise.standard_deviation
+        # Of very little noise the deviation is no number above 0.
+        return max(half_width(self.noise, level) / deviation, normal) if deviation else normal
 
 
 def quotient(above: Floats, below: Floats, blurs: tuple[Blur, Blur], *, most: float, level: float = LEVEL) -> Margins:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import plume
@@ -159,3 +160,20 @@ def test_a_median_between_two_equal_halves_is_covered_too(keys: int) -> None:
     margins = measure.margins({"leaves": NoisyTally(tally, law, SeededEntropy(4))}, {})
     low, high = (side.to_numpy() for side in margins["v_median"])
     assert np.mean((low <= HIGH * 0.4 + HIGH / LEAVES) & (high >= HIGH * 0.4)) >= 0.94
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_noise_too_little_to_have_a_deviation_has_margins(noise: str) -> None:
+    measures = [
+        plume.mean("v", 0, 10),
+        plume.stddev("v", 0, 10),
+        plume.quantiles("v", [0.5], 0, 10),
+        plume.minimum("v", 0, 10),
+    ]
+    query = plume.Query(
+        user="u", keys="k", measures=measures, public_keys=["x"], max_keys_per_user=1, noise=noise,
+        budget=plume.Budget(1e6, 0.01 if noise == "gaussian" else 0),
+    )  # fmt: skip
+    released = plume.run(query, pa.table({"u": ["a", "b"], "k": ["x", "x"], "v": [1.0, 2.0]}))
+    assert released.to_arrow()["v_mean"].to_pylist() == pytest.approx([1.5], abs=0.1)
+    assert released.to_arrow()["v_mean_reliable"].to_pylist() == [True]
