@@ -1,7 +1,7 @@
 """Where max_keys_per_user="auto" is chosen: `choose_limit` decides from a noised histogram of how many selected keys users have.
 
-`choosing/open_query.py` plans the histogram, in which each user is in one bucket, as a stage between selection and release, and asks for
-the decision as soon as the histogram is noised. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is
+`choosing/open_query.py` plans the histogram, in which each user is in one bucket, as a stage between selection and release; `running.py`
+runs that stage and asks for the decision. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is
 post-processing of what it gives. docs/guarantees/auto-limit.md.
 """
 
@@ -101,8 +101,8 @@ def read_keys_per_user(histogram: pa.Table, noiser: NoiseKeysPerUser, *, selecte
 def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, kept: int, largest: int) -> int:
     """Choose the limit with the smallest estimated error: what it cuts away per selected key, and the noise.
 
-    `noise` is the mean error of all `parts` added up at a limit of 1, each relative to the most that one user can change. Users keep `kept`
-    times as many keys as the limit before they are clipped. No limit above `largest` is chosen.
+    `noise` is the mean absolute noise at a limit of 1, summed over the `parts`, each divided by the most that one user can change in
+    one key. Users keep `kept` times as many keys as the limit before they are clipped. No limit above `largest` is chosen.
     """
 
     def error(limit: int) -> float:

@@ -1,7 +1,7 @@
 """Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it.
 
 `running.py` asks for it before the first step of a run, by way of `claim.py`, which answers a release id that was charged before with the
-rows that were released then. That nobody is charged twice is an index of the file: `schema.sql`.
+rows that were released then. A unique index of the file, in `schema.sql`, makes sure that no release is charged twice.
 """
 
 from dataclasses import asdict

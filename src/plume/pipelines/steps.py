@@ -135,7 +135,10 @@ def keep_few(calibrated: CalibratedQuery, source: Node, *, name: str) -> KeepFew
 
 
 def safe_contributions(calibrated: CalibratedQuery, selected_rows: Node) -> Map:
-    """The second bounding, D_safe: users above the limit are cut to it or, with Gaussian noise, to four times as many keys and clipped."""
+    """The second bounding, D_safe: users above the limit keep as many keys as it allows.
+
+    With Gaussian noise they keep up to four times as many, and are clipped together to the norm of the limit.
+    """
     safe = KeepFew("safe", selected_rows, USER, (KEY_ORDER, *calibrated.keys), calibrated.keys_before_clipping)
     if not calibrated.clips:
         return Map("safe_contributions", safe, (*keys(calibrated), *contributions(calibrated)))

@@ -33,8 +33,6 @@ class StatementForms:
     """Whether a backslash in a pattern of LIKE is an escape."""
     has_catalogue: bool
     """Whether a name that the caller does not explain is a table that the engine knows, or a path that it reads."""
-    tells_capitals_apart: bool
-    """Whether names that differ in capital letters are of two columns."""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ DUCKDB = Dialect(
         truncated_units=_LONG,
         escapes_in_patterns=False,
         has_catalogue=False,
-        tells_capitals_apart=False,
     ),
 )
 

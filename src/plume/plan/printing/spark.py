@@ -1,7 +1,8 @@
 """Where Spark differs from DuckDB: in the SQL of plans, which is here, and in what this list names.
 
 SQL: `SPARK` and `SparkPrinter` below; `DUCKDB` and `DuckDBPrinter` in `duckdb.py` beside it. `printer.py` lists what each engine must say
-in its own way, `StatementForms` which forms the statements of callers may use on it. All other SQL of plans is the same.
+in its own way, `StatementForms` of `plan/dialect.py` which forms the statements of callers may use on it. All other SQL of plans is the
+same.
 
 Running: `engines/spark.py` keeps steps that are read twice on the disks of executors, and lets rows find selected keys by a broadcast, a
 Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory or in a packed file,
@@ -50,7 +51,6 @@ SPARK = Dialect(
         truncated_units=(),
         escapes_in_patterns=True,
         has_catalogue=True,
-        tells_capitals_apart=True,
     ),
 )
 # The function that asks the store whether it holds a key; a session with a store defines it.
