@@ -14,6 +14,7 @@ import pytest
 import plume
 from plume.auditing.audit import Audit
 from plume.auditing.finding import Finding
+from plume.cautions import Caution
 from plume.errors import OutputError, UsageError, printable
 from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.history import History
@@ -21,7 +22,7 @@ from plume.ledger.room import BudgetPlan
 from plume.privacy.cost import Spent
 from plume.release import Receipt, Release
 from plume.report.page import ROWS, make_page
-from plume.tuning.need import Need, NeededNumber
+from plume.tuning.need import Need, NeededNumber, TriedLimit
 from plume.tuning.tuning import NotPrivateTuning, Tried
 from report.strangers import KEYS, answering, releasing
 
@@ -73,7 +74,11 @@ def chosen_by(query: plume.Query) -> Iterator[Any]:
     """What helps to choose numbers, as it would be for this query."""
     yield plume.expect(query, users=[10])
     numbers = tuple(NeededNumber(measure.name, 1, 0.5, 1, "none") for measure in query.measures)
-    yield Need(query, 500, 3, 0.5, 0.5, 1, "weighted Gaussian", numbers)
+    limits = (TriedLimit(1, 1.0, 0.9), TriedLimit(2, None, 1.0))
+    cautions = tuple(
+        Caution(measure.name, f"noise drowns {measure.name}", "Raise epsilon") for measure in query.measures
+    )
+    yield Need(query, 500, 3, 1, 0.5, 0.5, 1, "weighted Gaussian", numbers, limits, cautions)
     tried = [Tried(1.0, "auto", limit, 2.0, query.measures[0].name, query.keys[0], 1, 0.1, 0.2) for limit in (1, 2)]
     yield NotPrivateTuning(query, 2, (replace(tried[0], recommended=True), tried[1]))
     yield Audit(

@@ -33,7 +33,12 @@ from plume.whole_sums import with_whole_sums
 SMALL, LARGE, KEYS_EACH, EVERYWHERE = 50, 1_000, 50, 10
 FIRST = date(2024, 1, 1)
 KEYS = pa.table({"key": [f"{size} {number}" for size in (SMALL, LARGE) for number in range(KEYS_EACH)]})
-TYPES = {"seconds": ColumnType(Kind.FLOAT, "DOUBLE"), "marks": ColumnType(Kind.INTEGER, "BIGINT")}
+TYPES = {
+    "seconds": ColumnType(Kind.FLOAT, "DOUBLE"),
+    "marks": ColumnType(Kind.INTEGER, "BIGINT"),
+    "day": ColumnType(Kind.DATE, "DATE"),
+    "moment": ColumnType(Kind.TIMESTAMP, "TIMESTAMP"),
+}
 OFTEN = {"max_per_key": 2}
 
 MEASURES = (

@@ -128,7 +128,7 @@ def test_what_an_expression_does_tells_how_a_file_without_types_is_read() -> Non
         ("rows.a", "no table is called 'rows' here"),
         ("a.b.c", "is not a column"),
         ("a 'open", "cannot be read as SQL"),
-        ("'open", "is a quote or a comment left open"),
+        ("'open", "every quote and comment is closed"),
         ("a\0b", "the character with the number 0"),
         ("'\ud800' || a", "cannot be read"),
         ('"\ud800"', "cannot be read"),
