@@ -77,7 +77,10 @@ def _at_most(reach: Reach, limit: float) -> Reach:
 
 
 def _together(*reaches: Reach) -> Reach:
-    """Add reaches up; classes of users count apart only if the same step told them apart."""
+    """Put reaches together; classes of users count apart only if the same step told them apart.
+
+    Who reaches both may have two rows for a key, and moves it by more, in squares, than two keys are moved: that is unbounded.
+    """
     nothing: Reach = NOTHING
     return reduce(_add, reaches, nothing)
 
@@ -87,7 +90,9 @@ def _add(one: Reach, other: Reach) -> Reach:
         if isinstance(other, Split) and other.by == one.by:
             return Split(one.by, _add(one.few, other.few), _add(one.many, other.many))
         return Split(one.by, _add(one.few, other), _add(one.many, other))
-    return _add(other, one) if isinstance(other, Split) else one + other
+    if isinstance(other, Split):
+        return _add(other, one)
+    return max(one, other) if NOTHING in (one, other) else ANYTHING
 
 
 @dataclass(frozen=True)

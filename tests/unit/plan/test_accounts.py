@@ -11,7 +11,7 @@ from plume.plan.accounts import uncharged_noisers
 from plume.plan.aggregates import Count, CountValues, Max
 from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWeight
-from plume.plan.nodes import Combine, CountKeys, KeepFew, Map, Node, Noise
+from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, Map, Node, Noise
 from plume.plan.reach import unpaid_noisers
 from plume.planning import make_plan
 from plume.selection.pooled_gaussian import PooledGaussian
@@ -44,6 +44,13 @@ def test_every_query_with_pooled_weights_gives_a_plan_that_accounts_pay_for(pipe
         query = replace(case.query, selection="pooled_gaussian", noise="auto", composition="tight")
         plan = planned(pipeline, query)
         assert unpaid_noisers(plan) == uncharged_noisers(plan) == ()
+
+
+@pytest.mark.parametrize("limit", [1, 3, 4, 16, 64, 80])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_accounts_pay_for_plans_of_any_limit(pipeline: str, limit: int) -> None:
+    plan = planned(pipeline, replace(QUERY, max_keys_per_user=limit))
+    assert unpaid_noisers(plan) == uncharged_noisers(plan) == ()
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)
@@ -119,6 +126,35 @@ def test_weights_for_fewer_keys_than_users_give_them_to_are_seen(pipeline: str) 
     for name in named:
         plan = tuple(rewrite(stage, name, weighed(spread_over(32))) for stage in plan)
     assert unpaid_noisers(plan) == ("selected_keys",)
+
+
+def copied(times: int) -> Any:
+    """The rows of the users of the first source several times, as those of other users."""
+    return lambda node: replace(node, sources=(*(node.sources[0] for _ in range(times)), *node.sources[1:]))
+
+
+GIVEN_BY = {"plume": "weights", "naive": "bounded", "runtime_optimized": "bounded"}
+
+
+@pytest.mark.parametrize("times", [2, 16])
+@pytest.mark.parametrize("limit", [1, 3, 4, 16])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_weights_that_users_within_the_limit_give_several_times_are_seen(pipeline: str, limit: int, times: int) -> None:
+    """They have few keys, so their copies are not more rows than selection admits."""
+    plan = planned(pipeline, replace(QUERY, max_keys_per_user=limit))
+    assert "selected_keys" in broken(plan, GIVEN_BY[pipeline], copied(times))
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_weights_of_one_key_that_users_give_several_times_are_seen(pipeline: str) -> None:
+    """They are no more rows than a user within the limit may have."""
+
+    def one_key_twice(node: Append) -> Node:
+        first, *others = node.sources
+        one = KeepFew("one_key", first, "user_id", ("key_1",), 1)
+        return replace(node, sources=(one, one, *others))
+
+    assert "selected_keys" in broken(planned(pipeline), GIVEN_BY[pipeline], one_key_twice)
 
 
 def changed_charges(plan: tuple[Noise, ...], **changes: Any) -> tuple[Noise, ...]:

@@ -142,6 +142,19 @@ def test_splits_at_different_steps_do_not_add_up_to_one_bound(question: Calibrat
     assert unpaid_noisers(steps.select_keys(question, keyed, one)) == ("selected_keys",)
 
 
+def test_changes_of_one_key_that_users_make_several_times_are_seen(question: CalibratedQuery) -> None:
+    """Two changes of one key are a larger change, in squares, than one of each of two keys."""
+
+    def one_key_twice(node: Append) -> Append:
+        first, *others = node.sources
+        one = replace(first, source=KeepFew("one_key", first.source, "user_id", ("key_1",), 1))
+        return replace(node, sources=(one, one, *others))
+
+    plan = PIPELINES["plume"](question)
+    assert unpaid_noisers(plan) == ()
+    assert unpaid_noisers(rewrite(plan, "weights", one_key_twice)) == ("selected_keys", "release")
+
+
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])
 def test_clipping_to_more_than_noise_pays_for_is_seen(question: CalibratedQuery, pipeline: str) -> None:
     plan = PIPELINES[pipeline](question)
