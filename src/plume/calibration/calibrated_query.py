@@ -21,7 +21,7 @@ from plume.noise.noise import half_width
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.plan.aggregates import Count
 from plume.plan.expressions import Clamp, Column, Expression, Literal
-from plume.plan.nodes import Size
+from plume.plan.nodes import Moved, Size
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
@@ -270,13 +270,11 @@ def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
     return made
 
 
-def moved_by_size(
-    measures: tuple[MeasureColumns, ...], parts: tuple[CalibratedPart, ...]
-) -> tuple[tuple[Size, Fraction], ...] | None:
+def moved_by_size(measures: tuple[MeasureColumns, ...], parts: tuple[CalibratedPart, ...]) -> tuple[Moved, ...] | None:
     """Say of each part what a user moves at the most, and by which size of rows; None, unless all noise is paid in squares."""
     if not all(isinstance(part.noise, RoundedGaussian) for part in parts):
         return None
-    return tuple((_size_of(part, measures), part.moved) for part in parts)
+    return tuple(Moved(part.columns, _size_of(part, measures), part.moved) for part in parts)
 
 
 def _size_of(part: CalibratedPart, measures: tuple[MeasureColumns, ...]) -> Size:
@@ -292,8 +290,8 @@ def _size_of(part: CalibratedPart, measures: tuple[MeasureColumns, ...]) -> Size
 def _measured(calibrated: CalibratedQuery) -> tuple[Measured, ...]:
     """Add up what measures of each size move."""
     moved: dict[Size, Fraction] = {}
-    for size, squared in moved_by_size(calibrated.measures, calibrated.parts) or ():
-        moved[size] = moved.get(size, Fraction()) + squared
+    for part in moved_by_size(calibrated.measures, calibrated.parts) or ():
+        moved[part.size] = moved.get(part.size, Fraction()) + part.squared
     least = {one.size: _least(one) for one in calibrated.measures}
     return tuple(Measured(size, squared, calibrated.max_keys_per_user, least[size]) for size, squared in moved.items())
 

@@ -1,7 +1,6 @@
 """The two steps of every plan that run in Python and not as SQL: selecting keys, and noising what is known of them."""
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.tally import NoisyTally, tally_of
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
-from plume.plan.nodes import Account, Size
+from plume.plan.nodes import Account, Moved
 from plume.privacy.cost import Cost
 from plume.selection.strategy import SelectionStrategy
 
@@ -77,7 +76,7 @@ class NoiseMeasures:
     account: None = None
 
     @property
-    def moved(self) -> tuple[tuple[Size, Fraction], ...] | None:
+    def moved(self) -> tuple[Moved, ...] | None:
         """What each part moves at the most, where all noise is Gaussian."""
         return moved_by_size(self.measures, self.parts)
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from plume.plan.aggregates import Aggregate, Count
 from plume.plan.analysis import noisers, steps
-from plume.plan.expressions import Clamp, Column, Literal
-from plume.plan.nodes import USER, Account, Combine, CountKeys, Map, Noise, Plan, Scan, Size, sources
+from plume.plan.expressions import Clamp, Column, Literal, Shrink
+from plume.plan.nodes import USER, Account, Clip, Combine, CountKeys, Map, Noise, Plan, Scan, Size, sources
 from plume.plan.reach import drawn_from
 from plume.plan.trees import columns_of
 from plume.privacy.cost import PooledCost
@@ -36,7 +36,7 @@ def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
         return False
     if step == selecting:
         return _is_priced(account, selecting) and _takes_what_is_said(account, counted)
-    return _reads_no_more(step, counted, rows) and _pays(account, step, selecting)
+    return _reads_no_more(step, counted, rows) and _shrinks_by_size(account, step) and _pays(account, step, selecting)
 
 
 def _is_priced(account: Account, selecting: Noise) -> bool:
@@ -89,6 +89,25 @@ def _reads_no_more(step: Noise, counted: CountKeys, rows: Map) -> bool:
     )
 
 
+def _shrinks_by_size(account: Account, step: Noise) -> bool:
+    """Return whether rows are clipped to what charges are made for, and each column by the size that it is in proportion to."""
+    paid, below = dict(account.charges), steps(step)
+    sizes = {column: part.size for part in step.noiser.moved or () for column in part.columns}
+    clipped = all(
+        size in paid and one.limit * size.squared == paid[size].whole
+        for one in below
+        if isinstance(one, Clip)
+        for _, size in one.factors
+    )
+    return clipped and all(
+        dict(one.source.factors).get(expression.factor.name) == sizes.get(column)
+        for one in below
+        if isinstance(one, Map) and isinstance(one.source, Clip)
+        for column, expression in one.expressions
+        if isinstance(expression, Shrink)
+    )
+
+
 def _pays(account: Account, step: Noise, selecting: Noise) -> bool:
     """Return whether charges pay for what a user moves, size by size."""
     costs = selecting.noiser.costs
@@ -96,8 +115,8 @@ def _pays(account: Account, step: Noise, selecting: Noise) -> bool:
         return False
     whole = Fraction(costs[0].mu) ** 2
     moved: dict[Size, Fraction] = {}
-    for size, squared in step.noiser.moved:
-        moved[size] = moved.get(size, Fraction()) + squared
+    for part in step.noiser.moved:
+        moved[part.size] = moved.get(part.size, Fraction()) + part.squared
     paid = dict(account.charges)
     limit = step.noiser.max_keys_per_user
     return all(

@@ -49,8 +49,8 @@ class Noiser(Protocol):
         """The account that its weights must be drawn from, if it spends what measures leave."""
 
     @property
-    def moved(self) -> tuple[tuple["Size", Fraction], ...] | None:
-        """What one user moves at the most, in squares of mu, by the size of rows that it is in proportion to; None if it is not."""
+    def moved(self) -> "tuple[Moved, ...] | None":
+        """What one user moves at the most, part by part; None if it is not in proportion to sizes of rows."""
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Draw noise for a batch, once."""
@@ -113,6 +113,15 @@ class Size:
 
     of: tuple[Expression, ...]
     squared: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """By how much one user moves some exact columns together, at the most, in squares of mu: in proportion to the size of the rows."""
+
+    columns: tuple[str, ...]
+    size: Size
+    squared: Fraction
 
 
 @dataclass(frozen=True)

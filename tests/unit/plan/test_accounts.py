@@ -11,9 +11,10 @@ from plume.plan.accounts import uncharged_noisers
 from plume.plan.aggregates import Count, CountValues, Max
 from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWeight
-from plume.plan.nodes import Append, Combine, CountKeys, KeepFew, Map, Node, Noise
+from plume.plan.nodes import Append, Clip, Combine, CountKeys, KeepFew, Map, Node, Noise
 from plume.plan.reach import unpaid_noisers
 from plume.planning import make_plan
+from plume.privacy.cost import PooledCost
 from plume.selection.pooled_gaussian import PooledGaussian
 from plume.selection.weighted_gaussian import UNIT
 from strategies import random_questions
@@ -197,6 +198,24 @@ def test_a_price_for_other_charges_than_those_of_the_account_is_seen(monkeypatch
     assert uncharged_noisers(plan) != ()
 
 
+def test_selection_priced_for_fewer_keys_than_it_admits_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = PooledGaussian.cost.fget
+
+    def of_eight_keys(strategy: PooledGaussian) -> PooledCost:
+        found = cost(strategy)
+        return replace(found, novel=replace(found.novel, max_keys_per_user=8))
+
+    plan = planned()
+    monkeypatch.setattr(PooledGaussian, "cost", property(of_eight_keys))
+    assert uncharged_noisers(plan) == ("selected_keys",)
+
+
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_accounts_that_do_not_know_how_many_keys_users_within_the_limit_have_are_seen(pipeline: str) -> None:
+    """Their number of keys would be NULL, and the whole weight would go to each key."""
+    assert "selected_keys" in broken(planned(pipeline), "by_user", lambda node: replace(node, above=4))
+
+
 def test_an_account_of_fewer_rows_than_measures_read_is_seen() -> None:
     assert broken(planned("naive"), "by_user_combined", of_some_rows) != ()
 
@@ -241,6 +260,31 @@ def test_measures_that_no_account_was_charged_for_are_seen() -> None:
     measures = [plume.users(), plume.count(2), plume.mean("seconds", 0, 60)]
     of_others = make_plan(replace(QUERY, measures=measures)).plan[-1].noiser
     assert broken(planned(), "release", lambda node: replace(node, noiser=of_others)) == ("release",)
+
+
+def sizes_swapped(node: Clip) -> Node:
+    names, sizes = zip(*node.factors, strict=True)
+    return replace(node, factors=tuple(zip(names, (*sizes[1:], sizes[0]), strict=True)))
+
+
+def sizes_that_are_larger(node: Clip) -> Node:
+    return replace(node, factors=tuple((n, replace(size, squared=100 * size.squared)) for n, size in node.factors))
+
+
+def one_size(node: Clip) -> Node:
+    """All factors by the size of the first measure, which the account is charged for."""
+    return replace(node, factors=tuple((name, node.factors[0][1]) for name, _ in node.factors))
+
+
+def twice_as_many_keys(node: Clip) -> Node:
+    return replace(node, limit=2 * node.limit)
+
+
+@pytest.mark.parametrize("change", [sizes_swapped, sizes_that_are_larger, one_size, twice_as_many_keys])
+@pytest.mark.parametrize("pipeline", ["plume", "naive"])
+def test_rows_that_shrink_by_other_sizes_than_the_account_is_charged_for_are_seen(pipeline: str, change: Any) -> None:
+    plan = tuple(rewrite(stage, "clipped", change) for stage in planned(pipeline))
+    assert uncharged_noisers(plan) == ("release",)
 
 
 def test_a_measure_that_is_noised_twice_is_seen() -> None:

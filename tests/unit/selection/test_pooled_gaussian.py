@@ -118,6 +118,12 @@ def test_weights_are_exact_integers_in_duckdb() -> None:
     assert found.tolist() == [weight(units, keys) for units, keys in cases]
 
 
+def test_a_user_of_whose_account_nothing_is_known_gives_no_weight() -> None:
+    printed = print_expression(PooledWeight(Column("left"), Clamp(Column("keys"), 1, 64)), DuckDBPrinter())
+    rows = duckdb.sql(f"SELECT {printed} FROM (SELECT CAST(NULL AS BIGINT) AS left, CAST(1 AS BIGINT) AS keys)")
+    assert rows.fetchall() == [(0,)]
+
+
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 1000, 2**27 + 1, 2**41])
 def test_what_is_left_is_the_same_in_duckdb(size: int) -> None:
     charge = Charge(Fraction(3, 4) + Fraction(1, 2**50), whole=64, least=0)
