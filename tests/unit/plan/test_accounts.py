@@ -9,10 +9,15 @@ import plume
 from plume.pipelines.pipeline import PIPELINES, checked
 from plume.plan.accounts import uncharged_noisers
 from plume.plan.aggregates import Count, CountValues, Max
+from plume.plan.analysis import readers_of
 from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWeight
 from plume.plan.nodes import Append, Clip, Combine, CountKeys, KeepFew, Map, Node, Noise
+from plume.plan.printing.duckdb import DuckDBPrinter
+from plume.plan.printing.printer import Printer
+from plume.plan.printing.spark import SparkPrinter
 from plume.plan.reach import unpaid_noisers
+from plume.plan.rereading import reread
 from plume.planning import make_plan
 from plume.privacy.cost import PooledCost
 from plume.selection.pooled_gaussian import PooledGaussian
@@ -57,6 +62,25 @@ def test_accounts_pay_for_plans_of_any_limit(pipeline: str, limit: int) -> None:
 @pytest.mark.parametrize("pipeline", PIPELINES)
 def test_plans_without_accounts_are_charged_for_nothing(pipeline: str) -> None:
     assert uncharged_noisers(planned(pipeline, replace(QUERY, selection="weighted_gaussian"))) == ()
+
+
+@pytest.mark.parametrize(("printer", "to_count"), [(DuckDBPrinter(), 2), (SparkPrinter(), 1)], ids=["duckdb", "spark"])
+@pytest.mark.parametrize("pipeline", PIPELINES)
+def test_what_accounts_are_charged_for_and_what_moves_is_computed_from_the_table_once(
+    pipeline: str, printer: Printer, to_count: int
+) -> None:
+    """DuckDB reads the rows that it counts twice, and keeps them; Spark keeps what it counted."""
+    plan = planned(pipeline, replace(QUERY, measures=[*QUERY.measures, plume.median("seconds", 0, 60)]))
+
+    def computed(step: Node) -> int:
+        readers = readers_of(step, plan)
+        if step.name in printer.kept(plan) or not readers:
+            return 1
+        return sum(computed(one) * (to_count if isinstance(one, CountKeys) else 1) for one in readers)
+
+    (rows,) = (step for step in steps_of(plan) if step.name == "rows")
+    assert reread(plan) == plan
+    assert computed(rows) == 1
 
 
 def without_account(node: CountKeys) -> Node:
