@@ -109,6 +109,22 @@ def test_measures_that_move_more_than_was_taken_spend_more_than_delta() -> None:
     assert worst == pytest.approx(4.3e-4, rel=1e-2)
 
 
+@pytest.mark.parametrize(
+    ("limit", "share", "delta"), [(4, Fraction(1, 2), 1.8e-4), (64, Fraction(3, 4), 4.3e-4)], ids=["4", "64"]
+)
+def test_users_whose_rows_are_others_when_they_are_read_again_spend_more_than_delta(
+    limit: int, share: Fraction, delta: float
+) -> None:
+    """A near miss: accounts charged for values of 0, and measures of the largest ones."""
+    found = found_for(sums_of(share, limit)).threshold
+    worst = max(
+        exact_delta(found, keys, novel, 0.0, moved=float(share))
+        for keys in range(1, LIMIT + 1)
+        for novel in range(keys + 1)
+    )
+    assert worst == pytest.approx(delta, rel=1e-2)
+
+
 def test_charges_for_another_limit_than_the_one_that_is_chosen_later_spend_more_than_delta() -> None:
     """A near miss: accounts charged for a limit of 64, and noise for 8."""
     found = found_for(users_of(Fraction(3, 4))).threshold
