@@ -26,10 +26,10 @@ from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
-from plume.redaction import Redaction
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
 from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, SettingKind
+from plume.weights import read_weights
 
 SELECTION = "selection"
 """What selecting keys is called among the shares, beside the names of the measures."""
@@ -40,9 +40,6 @@ LIMIT = "max_keys_per_user"
 LARGEST_BOUND = 1_000_000
 # More people than there are.
 _LARGEST_SIZE = 10**12
-
-# Beyond these the smallest share of a budget is nothing to a floating-point number.
-_LEAST_WEIGHT, _MOST_WEIGHT = 1e-100, 1e100
 
 # Weighted selection hardly depends on it: with 16 to 256 keys per user it keeps as many keys, within a few percent
 # (docs/decisions/0045-chosen-limit.md).
@@ -340,28 +337,8 @@ def _refuse_gaussian_noise_with_basic_composition(query: Query) -> None:
 
 
 def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
-    """Bring weights into one form, and refuse those that belong to no part of the query."""
-    with Redaction((TypeError, ValueError), lambda _: _no_mapping(query)):
-        given: dict[str, Any] = dict(query.shares)
     selection = () if query.has_public_keys else (SELECTION,)
-    parts = (*selection, *query.choices, *(measure.name for measure in query.measures))
-    for name, weight in given.items():
-        if parts.count(name) != 1:
-            raise BudgetError(f"shares names {name!r}; the parts that spend are {', '.join(parts)}.")
-        if not _is_weight(weight):
-            raise BudgetError(
-                f"the share of {name} is {shown(weight)}; it must be a number above 0, such as 2, and neither tiny nor huge."
-            )
-    return tuple((name, Fraction(weight)) for name, weight in given.items())
-
-
-def _no_mapping(query: Query) -> BudgetError:
-    return BudgetError(f"shares is {query.shares!r}; it must be a mapping, such as {{'selection': 1, 'count': 2}}.")
-
-
-def _is_weight(weight: Any) -> bool:
-    number = isinstance(weight, int | float | Fraction) and not isinstance(weight, bool)
-    return number and _LEAST_WEIGHT <= weight <= _MOST_WEIGHT
+    return read_weights(query.shares, (*selection, *query.choices, *(measure.name for measure in query.measures)))
 
 
 def _refuse_equal_names(query: Query) -> None:
