@@ -495,3 +495,31 @@ def test_a_far_day_or_moment_in_a_statement_never_fails(engine: Engine, expressi
         outcome(lambda some=some: plume.sql(text, tables={"rows": some}, engine=engine)) for some in (rows[:1], rows)
     ]
     assert ends == [RELEASED, RELEASED]
+
+
+SMALLEST = (0).to_bytes(8, "little") + (2**63).to_bytes(8, "little")
+FIVE = (5).to_bytes(16, "little")
+
+
+@pytest.mark.parametrize("key", ["CAST(d AS DECIMAL(38, 10))", "CAST(d AS DECIMAL(38, 2))", "d"])
+@pytest.mark.parametrize("places", [0, 10, 38])
+def test_a_decimal_of_the_smallest_bits_in_a_parquet_file_never_fails(tmp_path: Path, key: str, places: int) -> None:
+    ended = set()
+    for hers in (FIVE, SMALLEST):
+        column = pa.Array.from_buffers(pa.decimal128(38, places), 2, [None, pa.py_buffer(FIVE + hers)])
+        pq.write_table(pa.table({"u": ["a", "b"], "d": column}), tmp_path / "rows.parquet")
+        ended.add(
+            outcome(lambda: plume.run(asking(keys={"k": key}, measures=[plume.users()]), tmp_path / "rows.parquet"))
+        )
+    assert ended == {"released"}
+
+
+def test_small_floating_point_numbers_beside_a_far_moment_in_a_parquet_file_never_fail(tmp_path: Path) -> None:
+    ended = set()
+    query = asking(measures=[plume.users(where="h > 1 OR t IS NULL"), plume.sum("h", 0, 5)])
+    for milliseconds in (0, 2**62):
+        moments = pa.array([0, milliseconds], pa.timestamp("ms", "UTC"))
+        rows = pa.table({"u": ["a", "b"], "k": ["x", "x"], "h": pa.array([1.5, 2.5], pa.float16()), "t": moments})
+        pq.write_table(rows, tmp_path / "rows.parquet")
+        ended.add(outcome(lambda: plume.run(query, tmp_path / "rows.parquet")))
+    assert ended == {"released"}

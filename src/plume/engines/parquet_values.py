@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
+from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound, with_children
 from plume.engines.duckdb_types import is_handed_over
 from plume.engines.files import Files
 from plume.errors import ColumnTypeError
@@ -81,8 +81,17 @@ def _has_wide_decimal(found: pa.DataType) -> bool:
 
 def select_reading(source: str, types: Mapping[str, Any]) -> str | None:
     """Print a SELECT of one row for which every value that could fail must be read; None if no column can hold any."""
-    read = [f"bit_xor(hash({identifier(name, DUCKDB)}))" for name, found in types.items() if found.id not in _COPIED]
+    read = [_reading(identifier(name, DUCKDB), found) for name, found in types.items() if found.id not in _COPIED]
     return f"SELECT {', '.join(read)} FROM {identifier(source, DUCKDB)}" if read else None
+
+
+def _reading(column: str, found: Any) -> str:
+    """Print what fails on values of a column; decimals of more digits than their type has would end a run later, past any TRY."""
+    if found.id != "decimal":
+        return f"bit_xor(hash({column}))"
+    digits, places = (dict(found.children)[name] for name in ("precision", "scale"))
+    most = f"CAST('{'9' * (digits - places) or '0'}.{'9' * places}' AS {found})"
+    return f"count(CASE WHEN {column} BETWEEN -{most} AND {most} OR {column} IS NULL THEN 1 ELSE error('too many digits') END)"
 
 
 def read_by_arrow(session: Reading, name: str, files: Files, types: Mapping[str, Any]) -> None:
@@ -90,10 +99,15 @@ def read_by_arrow(session: Reading, name: str, files: Files, types: Mapping[str,
     for number, path in enumerate(files.paths):
         stream, kept = f"{name}_stream_{number}", _kept(name, number)
         with placed(str(path.resolve())):
-            session.read(stream, sound(_rows(path, types), in_microseconds))
+            session.read(stream, sound(_rows(path, types), _as_in_files))
             session.keep(kept, f"SELECT {_typed(path, types)} FROM {identifier(stream, DUCKDB)}")
     members = (f"SELECT * FROM {identifier(_kept(name, number), DUCKDB)}" for number in range(len(files.paths)))
     session.define(name, "\nUNION ALL\n".join(members))
+
+
+def _as_in_files(found: pa.DataType) -> pa.DataType:
+    """Give the type that DuckDB has for one of a file; from Arrow it takes no floating-point numbers of 16 bits."""
+    return pa.float32() if pa.types.is_float16(found) else with_children(in_microseconds(found), _as_in_files)
 
 
 def _kept(name: str, number: int) -> str:
