@@ -6,9 +6,9 @@ which asks `privacy/gaussian.py` what each user spends). In two rounds, and wher
 a share of delta for themselves (`threshold_alone`).
 
 Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`, or with tight composition from
-`calibration/tight_composition.py`. Each strategy beside this file rounds its threshold up to its own grid and applies it in `keep`; a
-threshold on the number of users is then raised by `min_users` - 1. Truncated geometric selection has no threshold: it tosses a biased
-coin for each key.
+`calibration/tight_composition.py`. `on_grid` rounds a threshold for Gaussian noise up to the integers that strategies compare; Laplace
+thresholds are integers. A threshold on the number of users is then raised by `min_users` - 1, by the strategy, which applies it in
+`keep`. Truncated geometric selection has no threshold: it tosses a biased coin for each key.
 """
 
 import math
@@ -60,6 +60,11 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
 def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
     return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
+
+
+def on_grid(threshold: float, *, unit: int) -> int:
+    """Round a threshold for noise before rounding up to one for noise after it, in steps of which a weight of 1 has `unit`."""
+    return math.ceil(threshold * unit + 0.5)
 
 
 def lowest_laplace_threshold(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, delta: float) -> int:
