@@ -1,7 +1,8 @@
-"""Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it.
+"""Where a release is charged to its dataset: `charge` does it once, before noise is drawn, and only if the budget of the dataset allows it.
 
-`running.py` asks for it before the first step of a run, by way of `claim.py`, which answers a release id that was charged before with the
-rows that were released then. A unique index of the file, in `schema.sql`, makes sure that no release is charged twice.
+`running.py` asks for it when the data is open and before the first step runs, by way of `publishing.py` and `claim.py`. A release id that
+was charged before gets the rows that were released then, and is not charged again; a unique index of the file, in `schema.sql`, makes
+sure of that. What is charged, `price.py` reads off the plan; how charges add up is in `composition.py`.
 """
 
 from dataclasses import asdict
