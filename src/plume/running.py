@@ -212,7 +212,7 @@ def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
 def read_rows(session: Session, query: Query, relation: Relation | None, *, source: str) -> Schema:
     """Make the rows of a query readable in a session that has its tables, and refuse those that do not fit it."""
     if relation is not None:
-        _relate(session, relation)
+        _define_relation(session, relation)
     schema = session.schema(INPUT)
     check_schema(query, schema, source=source)
     return schema
@@ -235,7 +235,7 @@ def _rewritten_for(session: Session, planned: Planned) -> Planned:
     return checked(replace(planned, plan=session.rewrite(planned.plan)))
 
 
-def _relate(session: Session, relation: Relation) -> None:
+def _define_relation(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
@@ -244,7 +244,7 @@ def _relate(session: Session, relation: Relation) -> None:
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
-        session.relate(INPUT, relation.select)
+        session.define_relation(INPUT, relation.select)
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:

@@ -380,7 +380,7 @@ def _rows_of_others(text: str, data: dict[str, Any], engine: Engine) -> Counter[
 def _rows_of(relation: Relation, user: str, engine: Engine) -> Counter[str]:
     known = set(OTHERS) | {str(NEAR + n) for n in range(3)} | {str(n) for n in (1, 2, 3)}
     with engine.open(relation.tables) as session:
-        session.relate("input", relation.select)
+        session.define_relation("input", relation.select)
         found = session._connection.sql('SELECT columns(*)::VARCHAR FROM "input"').fetchall()
         names = session._connection.table("input").columns
     return Counter(str(row) for row in found if row[names.index(user)] in known)

@@ -54,7 +54,7 @@ def query(keys: Any, **changes: Any) -> plume.Query | None:
 def made_of(asked: plume.Query, content: list[tuple[Any, ...]]) -> Counter[str]:
     relation = rows_of_query(asked, table(content), ENGINE.dialect)
     with ENGINE.open(relation.tables) as session:
-        session.relate("input", relation.select)
+        session.define_relation("input", relation.select)
         found = session._connection.sql('SELECT columns(*)::VARCHAR FROM "input" WHERE u IS NOT NULL').fetchall()
     return Counter(map(repr, found))
 

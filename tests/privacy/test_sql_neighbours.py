@@ -111,7 +111,7 @@ def accepted(sql: str, data: dict[str, Any]) -> Relation | None:
 def selected(relation: Relation) -> Counter[str]:
     """Count the rows that belong to somebody; 0.0 and -0.0 are one, as nothing in a statement tells them apart."""
     with ENGINE.open(relation.tables) as session:
-        session.relate("input", relation.select)
+        session.define_relation("input", relation.select)
         found = session._connection.table("input").to_arrow_table()
     listed = found.to_pylist()
     told = (

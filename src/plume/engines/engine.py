@@ -92,7 +92,7 @@ class Session(Protocol):
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
 
-    def relate(self, name: str, select: str) -> None:
+    def define_relation(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable; what fails on a row is NULL there."""
 
     def keep(self, name: str, select: str) -> None:

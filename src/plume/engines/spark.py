@@ -153,7 +153,7 @@ class SparkRun:
         """Make a step a view."""
         self._show(name, lambda: self._session.sql(select))
 
-    def relate(self, name: str, select: str) -> None:
+    def define_relation(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable. It is analysed with ANSI mode off, so that what fails on a row is NULL."""
         with self._without_ansi():
             self.define(name, select)
