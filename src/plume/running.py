@@ -17,7 +17,6 @@ from plume.computed_keys import rows_of_query
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
-from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import may_lose_integers
@@ -119,8 +118,7 @@ def _show(explanation: Explanation, data: Any, engine: Engine) -> AbstractContex
     """Show where a run is."""
     names = dict.fromkeys(step.name for stage in explanation.plan for step in steps(stage))
     tables = data.tables.values() if isinstance(data, Relation) else [table_for(explanation.query, data)]
-    # What Spark reads is read elsewhere.
-    return show_progress(names, bytes_to_read(tables) if isinstance(engine, DuckDB) else None)
+    return show_progress(names, bytes_to_read(tables) if engine.reads_here else None)
 
 
 def _both(one: OnStep, other: OnStep) -> OnStep:

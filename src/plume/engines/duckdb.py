@@ -85,6 +85,11 @@ class DuckDB:
         """The SQL it speaks."""
         return DUCKDB
 
+    @property
+    def reads_here(self) -> bool:
+        """Yes: DuckDB is part of this process."""
+        return True
+
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["DuckDBSession"]:
         """Open a connection of our own, let the tables in, then close every other way in or out."""

@@ -118,5 +118,9 @@ class Engine(Protocol):
     def dialect(self) -> Dialect:
         """The SQL it speaks."""
 
+    @property
+    def reads_here(self) -> bool:
+        """Whether this process reads the data, so that the operating system can say how many bytes it has read."""
+
     def open(self, tables: Mapping[str, Table]) -> AbstractContextManager[Session]:
         """Let tables in under their names, and nothing else; everything is gone when the session closes."""

@@ -99,6 +99,11 @@ class Spark:
         """The SQL it speaks."""
         return SPARK
 
+    @property
+    def reads_here(self) -> bool:
+        """No: executors read."""
+        return False
+
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["SparkRun"]:
         """Open a session of our own beside the caller's, and let the tables in."""
