@@ -47,7 +47,7 @@ def test_what_is_withheld_before_and_after_is_not_in_it(tmp_path: Path) -> None:
 
 
 def test_what_a_thread_withholds_that_outlives_the_block_is_in_no_other_file(tmp_path: Path) -> None:
-    """As one that `asyncio.to_thread` began. The next file that is opened gets the number of the one that was closed."""
+    """As one of asyncio may after a timeout. The next file that is opened gets the number of the one that was closed."""
     with plume.engine_errors_to(tmp_path / "errors.txt") as path:
         outliving = copy_context()
     with (tmp_path / "released.csv").open("w"):
