@@ -13,6 +13,7 @@ from plume.output.reliability import TOO_NOISY
 SHOWN_ROWS = 10
 """The first rows, which are enough to see what there is."""
 _WIDEST_CELL = 80
+_LARGE, _LARGEST = 999_999.5, 1e15
 
 
 def show(
@@ -24,7 +25,7 @@ def show(
     """
     first = rows.slice(0, limit)
     cells = [_cells(first.column(name), unreliable.get(name)) for name in rows.column_names]
-    names = [_cell(name) for name in rows.column_names]
+    names = [cell(name) for name in rows.column_names]
     widths = [max(map(len, [name, *column])) for name, column in zip(names, cells, strict=True)]
     lines = [
         "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True))
@@ -38,13 +39,19 @@ def show(
 
 
 def _cells(column: pa.ChunkedArray, unreliable: pa.ChunkedArray | None) -> list[str]:
-    cells = map(_cell, python_values(column))
+    cells = map(cell, python_values(column))
     if unreliable is None:
         return list(cells)
     noisy = unreliable.slice(0, len(column)).to_pylist()
     return [TOO_NOISY if is_noise else cell for cell, is_noise in zip(cells, noisy, strict=True)]
 
 
-def _cell(value: Any) -> str:
-    text = printable(f"{value:.6g}" if isinstance(value, float) else str(value))
+def cell(value: Any) -> str:
+    """Write a value as a table shows it."""
+    text = printable(_number(value) if isinstance(value, float) else str(value))
     return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 3]}..."
+
+
+def _number(value: float) -> str:
+    """Write six digits; of larger numbers all that stand before the point, which people read more easily than an exponent."""
+    return f"{value:.0f}" if _LARGE <= abs(value) < _LARGEST else f"{value:.6g}"
