@@ -297,7 +297,7 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([show(self.rows_to_read, unreliable=self.unreliable), *map(printable, summarize(self))])
+        return "\n".join([draw(self, SHOWN_ROWS), *map(printable, summarize(self))])
 
     def __repr__(self) -> str:
         return str(self)
@@ -332,6 +332,12 @@ def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) 
     if margins is None:
         return pa.nulls(rows, pa.bool_())
     return is_reliable(margins.column(f"{name}_low"), margins.column(f"{name}_high"), extent)
+
+
+def draw(release: Release, limit: int) -> str:
+    """Draw the first rows as plain text."""
+    keys = len(release.explanation.query.keys)
+    return show(release.rows_to_read, limit, unreliable=release.unreliable, leading=keys)
 
 
 def summarize(release: Release) -> list[str]:
