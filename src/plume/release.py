@@ -20,13 +20,13 @@ from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
-from plume.far_dates import TOO_FAR, python_rows
+from plume.far_dates import TOO_FAR, python_rows, python_values
 from plume.mechanisms.margins import LEVEL, is_reliable
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
 from plume.output.reliability import KEEP, NULL, RELIABLE, rows_to_read, unreliable_values, without_unreliable
-from plume.output.text_table import SHOWN_ROWS, show
+from plume.output.text_table import SHOWN_ROWS, cell, show
 from plume.privacy.cost import Spent
 from plume.redaction import redacting
 from plume.schema import refuse_missing
@@ -36,6 +36,7 @@ RECORD = b"plume"
 """Where Parquet files keep the record."""
 ABOVE = "above"
 """Where records keep which shares lie above the numbers that were chosen."""
+_WIDE = 9_999.5  # from here on four digits of a number need an exponent
 
 
 @dataclass(frozen=True)
@@ -181,12 +182,17 @@ class Release:
         """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
-        words = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
-        for name, noisy in self.unreliable.items():
-            is_known = self.margins is not None and len(self) > 0
-            known = f", too noisy in {pc.sum(noisy).as_py()} of {len(self)} keys" if is_known else ""
-            words.append(f"{name} differs by key{known}")
+        words = [", ".join(f"{name} ± {_width_in_words(part.half_width(LEVEL))}" for name, part in plain)]
+        words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
         return printable("; ".join(filter(None, words)))
+
+    def _noise_by_key(self, name: str, noisy: pa.ChunkedArray) -> str:
+        if self.margins is None or not len(self):
+            return f"{name} differs by key"
+        if not self.explanation.query.keys:  # a total is one row
+            low, high = (cell(python_values(self.margins.column(f"{name}_{side}"))[0]) for side in ("low", "high"))
+            return f"{name} from {low} to {high}"
+        return f"{name} differs by key, too noisy in {pc.sum(noisy).as_py():,} of {len(self):,} {'keys' if len(self) > 1 else 'key'}"
 
     @property
     def unreliable(self) -> dict[str, pa.ChunkedArray]:
@@ -291,7 +297,7 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([show(self.rows_to_read, unreliable=self.unreliable), *map(printable, summarize(self))])
+        return "\n".join([draw(self, SHOWN_ROWS), *map(printable, summarize(self))])
 
     def __repr__(self) -> str:
         return str(self)
@@ -328,6 +334,12 @@ def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) 
     return is_reliable(margins.column(f"{name}_low"), margins.column(f"{name}_high"), extent)
 
 
+def draw(release: Release, limit: int) -> str:
+    """Draw the first rows as plain text."""
+    keys = len(release.explanation.query.keys)
+    return show(release.rows_to_read, limit, unreliable=release.unreliable, leading=keys)
+
+
 def summarize(release: Release) -> list[str]:
     """Say in a few lines what is guaranteed, what was chosen, how wide noise is, what to be careful about, and why there may be no key."""
     chosen = (f"chosen within the budget: {name} = {value:.10g}" for name, value in release.chosen.items())
@@ -335,6 +347,10 @@ def summarize(release: Release) -> list[str]:
     empty = [] if len(release) else describe_empty(release.explanation)
     cut_off = [f"cut off: {release.cut_off}"] if len(release) and release.cut_off else []
     return [release.guarantee, *chosen, noise, *cut_off, *map(str, release.cautions), *empty]
+
+
+def _width_in_words(width: float) -> str:
+    return f"{width:,.0f}" if width >= _WIDE else f"{width:.4g}"
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:

@@ -103,6 +103,12 @@ def test_what_is_told_of_a_total_has_no_key() -> None:
     assert set(release.intervals().rows.column_names[3:]) >= {"users_low", "v_sum_high"}
 
 
+def test_a_total_is_cut_off_by_no_limit_of_keys() -> None:
+    assert "bounds of count, v_sum" in plume.run(total(), ROWS).cut_off
+    assert "max_keys_per_user" not in plume.run(total(), ROWS).cut_off
+    assert plume.run(total(measures=[plume.users()]), ROWS).cut_off == ""
+
+
 def test_a_total_is_charged_once_and_given_again(tmp_path: Path) -> None:
     ledger = plume.Ledger.create(tmp_path / "l", datasets={"d": plume.Budget(1000, 0.9)})
     asked = {"ledger": ledger.dataset("d"), "release_id": "total"}

@@ -118,7 +118,9 @@ class Expectation:
         write_text(Path(path), draw_expectation(self), overwrite=overwrite)
 
     def __str__(self) -> str:
-        drawn = ((printable(title), show(pa.Table.from_pylist(lines), _ALL_ROWS)) for title, lines in tables(self))
+        drawn = (
+            (printable(title), show(pa.Table.from_pylist(lines), _ALL_ROWS, leading=2)) for title, lines in tables(self)
+        )
         return "\n".join([HEAD, *("\n".join(["", *texts]) for texts in drawn)])
 
     def __repr__(self) -> str:

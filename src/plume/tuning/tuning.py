@@ -113,7 +113,7 @@ class NotPrivateTuning:
 
     def __str__(self) -> str:
         drawn = pa.Table.from_pylist([line(tried) for tried in telling(self.tried)])
-        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS), "", REMARK, WARNING])
+        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS, leading=4), "", REMARK, WARNING])
 
     def __repr__(self) -> str:
         return str(self)
