@@ -129,7 +129,7 @@ class Explanation:
                 "keys": list(query.keys),
                 "key_expressions": dict(query.key_expressions),
                 "measures": list(_measures(self)),
-                "public_keys": query.public_keys is not None,  # whole lists of keys are no part of a record
+                "public_keys": query.public_keys is not None,  # whole lists of keys do not belong in a record
                 "shares": {name: float(weight) for name, weight in query.shares},
             },
             "guarantee": {

@@ -93,7 +93,7 @@ class CalibratedPart:
         return width if self.unit == 1 else width * float(self.unit)
 
     def chance_within(self, error: Fraction, *, lost: Fraction = Fraction(0)) -> float:
-        """Say how likely a number of which so much is lost is released at most `error` off; one that is rounded is taken to be whole."""
+        """Say how likely a number that lacks `lost` is released at most `error` off; one that is rounded is taken to be whole."""
         if not self.rounded:
             above, below = (math.floor((error + side * lost) / self.unit) + 1 for side in (1, -1))
             return 1 - self.noise.tail(above) - self.noise.tail(below)

@@ -49,9 +49,9 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Otherwise ${...} inside a name or a constant would be replaced.
     "spark.sql.variable.substitute": "false",
-    # Moments without a time zone stay without one.
+    # Timestamps without a time zone stay without one.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    # Moments with a time zone come back the same wherever this runs.
+    # Timestamps with a time zone come back the same wherever this runs.
     "spark.sql.session.timeZone": "UTC",
     # Dates before 1582 are what they are, and no reason to fail.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",

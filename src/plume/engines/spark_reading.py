@@ -93,7 +93,7 @@ def _open_parquet(run: SparkInput, name: str, content: Any, table: Table) -> Non
     if not paths:
         raise InputError("the list of files is empty; name at least one Parquet file or folder.")
     for path in paths:
-        with suppress(OSError):  # what is no name of a file here may be one elsewhere
+        with suppress(OSError):  # what is not a name of a file here may be one elsewhere
             refuse_special_file(Path(path))
     milliseconds = columns_in_milliseconds(paths, table.kinds)
     named = repr(paths[0]) if len(paths) == 1 else f"one of {len(paths)} paths"

@@ -79,7 +79,7 @@ class Histogram(Measure):
         return (Part("leaves", most, most**2, unit=Fraction(1, unit), leaves=len(self.edges) - 1),)
 
     def size(self) -> Size:
-        """The values that count: they weigh so much together."""
+        """The values that count, which is what they weigh together."""
         return size_of(self.max_per_key, Clamp(Column("values"), 0, self.max_per_key))
 
     def noise(self, noised: Mapping[str, NoisyTally]) -> Mapping[str, pa.Array]:

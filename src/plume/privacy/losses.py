@@ -18,7 +18,7 @@ from plume.errors import RangeError
 from plume.privacy.gaussian import SAFETY, Floats, delta_of, smallest
 from plume.root import crossing
 
-# Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
+# Distributions are kept on a grid of this many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
 _COARSE = 10
 _LARGEST_EPSILON = 1e5
@@ -138,7 +138,7 @@ def _signs(one: Coordinates) -> tuple[Floats, Floats]:
 def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
     """A size of noise that is hardly below the smallest one whose losses stay within epsilon and delta."""
     if not delta <= epsilon <= _LARGEST_EPSILON:
-        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are no floats.
+        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are beyond floats.
         raise RangeError(
             f"epsilon is {epsilon:g}; to noise of two kinds, to which delta leaves {delta:.3g}, "
             f"it must give from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind."
@@ -198,7 +198,7 @@ def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:
         alone = pld.from_laplace_mechanism(1 / one.epsilon, value_discretization_interval=interval)
         return alone.self_compose(one.times) if one.times > 1 else alone
     # Whatever reveals epsilon at most is no worse than the truth told with odds of e^epsilon to 1 (Kairouz, Oh and Viswanath 2015). How
-    # many of so many choices tell the truth is binomial: rounding the sum of their losses once loses far less than rounding each.
+    # many of several choices tell the truth is binomial: rounding the sum of their losses once loses far less than rounding each.
     loss, chances = _signs(one)
     rounded = np.ceil(loss / interval).astype(np.int64)
     places, which = np.unique(rounded, return_inverse=True)
@@ -209,7 +209,7 @@ def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:
 
 
 def _likely(times: int, chance: float) -> Floats:
-    """The numbers of successes out of so many that are worth counting: all others together have a chance below 1e-30."""
+    """The numbers of successes out of `times` that are worth counting: all others together have a chance below 1e-30."""
     mean, deviation = times * chance, math.sqrt(times * chance * (1 - chance))
     reach = _DEVIATIONS * deviation + _REACH
     return np.arange(max(0, math.floor(mean - reach)), min(times, math.ceil(mean + reach)) + 1, dtype=np.float64)
