@@ -87,7 +87,12 @@ SETTINGS = (
         sql_help="the column that identifies the user, as in privacy_unit_column = user_id",
     ),
     Setting(
-        "keys", SettingKind.NAMES, "Column to group by; repeatable.", required=True, option="key", metavar="COLUMN"
+        "keys",
+        SettingKind.NAMES,
+        "Column to group by; repeatable. Or give --key-as or --no-keys.",
+        required=True,
+        option="key",
+        metavar="COLUMN",
     ),
     Setting(
         "measures",

@@ -97,7 +97,9 @@ def unit_for(limit: int) -> int:
 
 def _refuse_bad_edges(edges: tuple[Any, ...]) -> None:
     if not 2 <= len(edges) <= MOST_BUCKETS + 1:  # noqa: PLR2004 - the fewest edges with something between them
-        raise RangeError(f"there are {len(edges)} edges; there must be from 2 to {MOST_BUCKETS + 1}.")
+        raise RangeError(
+            f"edges has {len(edges)} {'edge' if len(edges) == 1 else 'edges'}; there must be from 2 to {MOST_BUCKETS + 1}."
+        )
     for edge in edges:
         if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= sys.float_info.max:
             raise RangeError(f"an edge is {shown(edge)}; edges are finite numbers.")
