@@ -34,6 +34,11 @@ report_option = click.option(
     metavar="FILE",
     help="Write a page of curves to a .html file as well.",
 )
+keys_of_user_option = click.option(
+    "--keys-of-user",
+    metavar="N",
+    help="Keys per user to assume (default: --max-keys-per-user), or shares of users, such as 5:0.9,100:0.1.",
+)
 layout_option = click.option(
     "--format",
     "layout",
@@ -63,7 +68,7 @@ layout_option = click.option(
     metavar="N",
     help="Show the chance that a key with this many users is released; repeatable.",
 )
-@click.option("--keys-of-user", type=WHOLE, metavar="N", help="Keys per user to assume (default: --max-keys-per-user).")
+@keys_of_user_option
 @layout_option
 @report_option
 @force_option
@@ -114,11 +119,7 @@ def expect(**options: Any) -> None:
 @click.option(
     "--chance", type=NUMBER, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
 )
-@click.option(
-    "--keys-of-user",
-    metavar="N",
-    help="Keys per user to assume (default: --max-keys-per-user), or shares of users, such as 5:0.9,100:0.1.",
-)
+@keys_of_user_option
 @click.option(
     "--values-of-user",
     type=WHOLE,

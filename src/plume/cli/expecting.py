@@ -5,6 +5,7 @@ from typing import Any
 
 from plume.cli.asking import make_query
 from plume.cli.output import print_result
+from plume.cli.people import read_keys_of_user
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import remarks
 from plume.tuning.expectation import USUAL_USERS, expect
@@ -19,7 +20,7 @@ def print_expectation(options: Mapping[str, Any]) -> None:
         limits=options["limits"],
         epsilons=options["epsilons"],
         users=options["users"] or USUAL_USERS,
-        keys_of_user=options["keys_of_user"],
+        keys_of_user=read_keys_of_user(options["keys_of_user"]),
     )
     print_result(expectation, options["layout"])
     if report is not None:

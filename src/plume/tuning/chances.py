@@ -3,13 +3,16 @@
 Which users count in a key is left to the secret order of keys, so that the weight a key is given varies; it is taken to be normal.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plume.calibration.calibrated_query import CalibratedQuery
+from plume.plan.nodes import Size
+from plume.privacy.pooled import ACCOUNT, STEPS
 from plume.selection.strategy import SelectionStrategy
 from plume.tuning.pairs import Floats, Pairs
 
@@ -28,15 +31,31 @@ def chances_of_keys(calibrated: CalibratedQuery, pairs: Pairs) -> Floats:
     """Say for each key how likely it is shown; in a second round users spread what they have over the keys left to them."""
     first, *further = calibrated.rounds
     if first.left_out:
-        shown = _kept(first, pairs, pairs.keys_of_user[pairs.user], pairs.by_key)
+        shown = _kept(first, _of_places(pairs), pairs)
     else:
-        degrees = np.arange(1, pairs.keys_of_user.max(initial=0) + 1)
-        shown = _kept(first, pairs, degrees, pairs.given_by_degree)
+        shown = _kept(first, _Givers(pairs.keys_of_user, pairs.squares, pairs.given_by_user), pairs)
     for strategy in further:
         missed = 1 - shown[pairs.key]
         keys_left = pairs.by_user(missed) - missed + 1
-        shown = shown + (1 - shown) * _kept(strategy, pairs, keys_left, pairs.by_key)
+        shown = shown + (1 - shown) * _kept(strategy, replace(_of_places(pairs), keys=keys_left), pairs)
     return shown
+
+
+@dataclass(frozen=True)
+class _Givers:
+    """Those who give weight: users, or each user in each key."""
+
+    keys: NDArray[Any]
+    """How many keys the user has."""
+    squares: Mapping[Size, Floats]
+    """How large all rows of the user are together."""
+    by_key: Callable[[Floats], Floats]
+    """How to add up by key what they give."""
+
+
+def _of_places(pairs: Pairs) -> _Givers:
+    squares = {size: of_users[pairs.user] for size, of_users in pairs.squares.items()}
+    return _Givers(pairs.keys_of_user[pairs.user], squares, pairs.by_key)
 
 
 def keys_that_matter(shown: Floats) -> NDArray[np.bool_]:
@@ -46,18 +65,26 @@ def keys_that_matter(shown: Floats) -> NDArray[np.bool_]:
     return np.asarray(shown >= chances[left_out] if left_out < len(chances) else shown > 0)
 
 
-def _kept(
-    strategy: SelectionStrategy, pairs: Pairs, keys_of_user: NDArray[Any], by_key: Callable[[Floats], Floats]
-) -> Floats:
-    """Say for each key how likely it is selected, given how many keys their users have, place by place or as `by_key` wants it."""
-    limit = strategy.max_keys_per_user
-    table = np.array([strategy.weight_of(keys) for keys in range(1, limit + 1)], np.float64)
-    weights = np.interp(keys_of_user, np.arange(1, limit + 1), table)
-    counted = np.minimum(1, limit / keys_of_user)
-    deviation = np.sqrt(by_key(counted * (1 - counted) * weights**2))
+def _kept(strategy: SelectionStrategy, givers: _Givers, pairs: Pairs) -> Floats:
+    """Say for each key how likely it is selected."""
+    weights = _weights(strategy, givers)
+    counted = np.minimum(1, strategy.max_keys_per_user / givers.keys)
+    deviation = np.sqrt(givers.by_key(counted * (1 - counted) * weights**2))
     if strategy.left_out:
         counted = _but_largest(pairs, weights, counted, strategy.left_out)
-    return _mean_chance(strategy, by_key(counted * weights), deviation)
+    return _mean_chance(strategy, givers.by_key(counted * weights), deviation)
+
+
+def _weights(strategy: SelectionStrategy, givers: _Givers) -> Floats:
+    """Say what each of them gives to a key that counts: by the number of keys alone, or of what measures leave of an account."""
+    limit = strategy.max_keys_per_user
+    if strategy.account is None:
+        table = np.array([strategy.weight_of(keys) for keys in range(1, limit + 1)], np.float64)
+        return np.asarray(np.interp(givers.keys, np.arange(1, limit + 1), table), np.float64)
+    left = np.full(len(givers.keys), float(ACCOUNT))
+    for size, charge in strategy.account.charges:
+        left -= np.minimum(givers.squares[size] * charge.rate, charge.most)
+    return np.asarray(np.sqrt(STEPS * np.maximum(left, 0) / np.minimum(givers.keys, limit)), np.float64)
 
 
 def _but_largest(pairs: Pairs, weights: Floats, counted: Floats, left_out: int) -> Floats:

@@ -17,18 +17,18 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.errors import BoundError, UsageError, printable, shown
+from plume.errors import BoundError, UsageError, printable
 from plume.output.files import write_text
 from plume.output.text_table import show
 from plume.privacy.budget import Budget
-from plume.query import LARGEST_BOUND, Query
-from plume.selection.chances import chance_of_users, users_for_chance
+from plume.query import Query
+from plume.selection.chances import KeysOfUser, chance_of_users, users_for_chance
+from plume.tuning.people import MOST_USERS, described_keys, refuse_bad_number, shares_of_users
 
 LEVEL = 0.95
 """How often noise stays within the half widths, and how likely a key is shown that is said to be."""
 USUAL_USERS = (10, 20, 50, 100, 200, 500, 1_000, 10_000)
 HEAD = "expected from the query alone: no data was read, nothing is spent"
-_MOST_USERS = 10**12
 _EVEN = 0.5
 _ALL_ROWS = 10**6
 
@@ -86,8 +86,8 @@ class Expectation:
     """
 
     query: Query
-    keys_of_user: int | None
-    """In how many keys each user is; None if in as many as count."""
+    keys_of_user: KeysOfUser | None
+    """In how many keys each user is, or which share of them in how many; None if in as many as the limit."""
     prospects: tuple[Prospect, ...]
 
     def to_arrow(self) -> pa.Table:
@@ -136,11 +136,11 @@ class Expectation:
 def tables(expectation: Expectation) -> Iterator[tuple[str, list[Line]]]:
     """Give everything as tables for people, each with what it is about."""
     keys, prospects = expectation.keys_of_user, expectation.prospects
-    each = "as many keys as count" if keys is None else f"{keys} keys"
+    each = "each in as many keys as the limit" if keys is None else described_keys(keys)
     counted = [noise.column for noise in prospects[0].noise if noise.counts]
     sections: list[tuple[str, Lines]] = [
         ("noise on the numbers of each key:", _noise_lines),
-        (f"how many users, each in {each}, a key needs to be shown:", _needed_lines),
+        (f"how many users, {each}, a key needs to be shown:", _needed_lines),
         ("the chance to be shown, by the number of these users:", _chance_lines),
         *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
     ]
@@ -155,20 +155,21 @@ def expect(
     limits: Sequence[int] = (),
     epsilons: Sequence[float] = (),
     users: Sequence[int] = USUAL_USERS,
-    keys_of_user: int | None = None,
+    keys_of_user: KeysOfUser | None = None,
 ) -> Expectation:
     """Say what error to expect of a query and how many users a key needs to be shown. No data is touched, so it is free.
 
     Beside the query's own `max_keys_per_user` and epsilon, all further `limits` and `epsilons` are tried, each with each. Chances are told
-    for keys with `users` users, each of whom is in as many keys as count, or in `keys_of_user`.
+    for keys with `users` users who count in them. Each is in as many keys as the limit, or in `keys_of_user`, or a share of them in each
+    number, as in `{5: 0.9, 100: 0.1}`. If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
     """
     if not isinstance(query, Query):
         raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
     refuse_open_numbers(query)
     for number in users:
-        refuse_bad_number("users", number, _MOST_USERS)
+        refuse_bad_number("users", number, MOST_USERS)
     if keys_of_user is not None:
-        refuse_bad_number("keys_of_user", keys_of_user, LARGEST_BOUND)
+        keys_of_user = _sorted_shares(keys_of_user)
     prospects = tuple(
         _prospect(calibrate(one), sorted(set(users)), keys_of_user) for one in _grid(query, limits, epsilons)
     )
@@ -183,12 +184,6 @@ def refuse_open_numbers(query: Query) -> None:
         )
 
 
-def refuse_bad_number(name: str, number: Any, most: int) -> None:
-    """Refuse what is not a whole number up to the most."""
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise BoundError(f"{name} holds {shown(number)}; it must be a whole number from 1 to {most}.")
-
-
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:
     # Limits and budgets are checked first: what is none cannot be sorted.
     of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)}
@@ -201,9 +196,14 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Ite
         yield replace(of_limits[limit], budget=budgets[epsilon])
 
 
-def _prospect(calibrated: CalibratedQuery, users: Sequence[int], keys_of_user: int | None) -> Prospect:
+def _sorted_shares(keys_of_user: Any) -> KeysOfUser:
+    shares = shares_of_users(keys_of_user)
+    return dict(shares) if len(shares) > 1 else shares[0][0]
+
+
+def _prospect(calibrated: CalibratedQuery, users: Sequence[int], keys_of_user: KeysOfUser | None) -> Prospect:
     limit, rounds = calibrated.max_keys_per_user, calibrated.rounds
-    keys = limit if keys_of_user is None else min(keys_of_user, limit)
+    keys = limit if keys_of_user is None else keys_of_user  # of more than count, strategies know how many do
     chances = chance_of_users(rounds, np.array(users, np.int64), keys_of_user=keys).tolist()
     return Prospect(
         max_keys_per_user=limit,

@@ -16,14 +16,12 @@ from plume.mechanisms.quantiles import Quantiles
 from plume.mechanisms.variance import Variance
 from plume.plan.types import Kind
 from plume.query import LARGEST_BOUND, Query
-from plume.tuning.expectation import refuse_bad_number
+from plume.selection.chances import KeysOfUser
+from plume.tuning.people import MOST_USERS, is_number, refuse_bad_number, shares_of_users
 
 MOST_CHANCE = 0.999999
-_MOST_USERS = 10**12
 # Dates and timestamps are in microseconds; people ask in days.
 _DAY = 86_400_000_000
-# What shares that are given with few digits may add up to beside 1.
-_ROUNDING = 0.001
 
 
 @dataclass(frozen=True)
@@ -38,10 +36,6 @@ class Target:
 
 Targets = Mapping[str, Target]
 """One for each measure; one that may be off by anything is not there."""
-
-
-KeysOfUser = int | Mapping[int, float]
-"""In how many keys users are: all of them in as many, or a share of them in each of several numbers."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +71,7 @@ def goal_of(
 ) -> Goal:
     """Put together what must hold; errors are taken as they are written, so that 0.29 of 100 is 29."""
     _refuse_bad_people(users=users, values_of_user=values_of_user, chance=chance)
-    of_users = _keys_of_users(keys_of_user)
+    of_users = shares_of_users(keys_of_user)
     _refuse_bad_wishes(query, wanted)
     found = {measure.name: _target(measure, users, wanted) for measure in query.measures}
     targets = {name: target for name, target in found.items() if target is not None}
@@ -85,26 +79,10 @@ def goal_of(
 
 
 def _refuse_bad_people(*, users: Any, values_of_user: Any, chance: Any) -> None:
-    refuse_bad_number("users", users, _MOST_USERS)
+    refuse_bad_number("users", users, MOST_USERS)
     refuse_bad_number("values_of_user", values_of_user, LARGEST_BOUND)
-    if not _is_number(chance) or not 0 < chance <= MOST_CHANCE:
+    if not is_number(chance) or not 0 < chance <= MOST_CHANCE:
         raise BudgetError(f"chance is {shown(chance)}; it must be above 0 and at most {MOST_CHANCE}, such as 0.95.")
-
-
-def _keys_of_users(given: Any) -> tuple[tuple[int, float], ...]:
-    shares = list(given.items()) if isinstance(given, Mapping) else [(given, 1)]
-    for keys, share in shares:
-        refuse_bad_number("keys_of_user", keys, LARGEST_BOUND)
-        if not _is_number(share) or not 0 < share <= 1:
-            raise BoundError(
-                f"keys_of_user gives {keys} keys to {shown(share)} of the users; it must be a share above 0, up to 1."
-            )
-    if not shares or not math.isclose(total := math.fsum(share for _, share in shares), 1, abs_tol=_ROUNDING):
-        what = f"add up to {total:g}" if shares else "are none"
-        raise BoundError(
-            f"the shares of users in keys_of_user {what}; they must add up to 1, such as {{5: 0.9, 100: 0.1}}."
-        )
-    return tuple(sorted((keys, share / total) for keys, share in shares))
 
 
 def is_computed(measure: Mechanism) -> bool:
@@ -191,9 +169,5 @@ def _as_written(number: float) -> Fraction:
 
 
 def _refuse_bad_error(what: str, number: Any) -> None:
-    if not _is_number(number) or not number > 0:
+    if not is_number(number) or not number > 0:
         raise BoundError(f"{what} is {shown(number)}; it must be a number above 0, such as 0.05.")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

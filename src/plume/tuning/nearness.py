@@ -91,14 +91,18 @@ def _targeted(calibrated: CalibratedQuery, goal: Goal) -> Iterator[MeasureColumn
 
 
 def _points(calibrated: CalibratedQuery, goal: Goal) -> tuple[Floats, Floats]:
-    """How many of the users count in a key, in standard deviations from the mean, and how likely: all of them, if nothing is cut."""
-    if not cuts(calibrated, goal):
+    """How many of the users count in a key, in standard deviations from the mean, and how likely: all of them, if nothing is cut.
+
+    Selection and measures may cut at different numbers of keys; users are drawn in the same order for both.
+    """
+    limit = calibrated.never_cut.max_keys_per_user
+    if goal.most_keys <= limit:
         return np.zeros(1), np.ones(1)
     reach = np.linspace(-_DEVIATIONS, _DEVIATIONS, _PLACES)
     if len(goal.keys_of_users) > 1:
         likely = np.exp(-(reach**2) / 2)
         return reach, likely / likely.sum()
-    chance = calibrated.max_keys_per_user / goal.most_keys
+    chance = limit / goal.most_keys
     mean, spread = goal.users * chance, math.sqrt(goal.users * chance * (1 - chance))
     counting = np.unique(np.clip(np.rint(mean + reach * spread), 0, goal.users))
     below = bdtr(np.floor((counting[1:] + counting[:-1]) / 2), goal.users, chance)
@@ -152,7 +156,7 @@ def _near(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> F
     (part,), target = calibrated.parts_of(measure), goal.targets[measure.mechanism.name]
     columns = len(measure.mechanism.columns)
     if not cuts(calibrated, goal):
-        return np.array([part.chance_within(target.error) ** columns])
+        return np.full(_points(calibrated, goal)[0].shape, part.chance_within(target.error) ** columns)
     mean, spread = _kept(calibrated, measure, goal)
     lost = np.clip(1 - mean - _points(calibrated, goal)[0] * spread, 0, 1) * (target.truth or 0.0)  # it is known then
     return np.array([part.chance_within(target.error, lost=Fraction(one)) ** columns for one in lost.tolist()])

@@ -23,10 +23,12 @@ from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
 from plume.running import explain
+from plume.selection.chances import KeysOfUser
 from plume.settings import AUTO
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
-from plume.tuning.goal import Goal, KeysOfUser, Wanted, goal_of, is_computed
+from plume.tuning.goal import Goal, Wanted, goal_of, is_computed
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
+from plume.tuning.people import described_keys, many
 
 MOST_EPSILON = 100.0
 """Beyond it a guarantee says nothing, so no larger one is looked for."""
@@ -111,7 +113,7 @@ class Need:
     def to_arrow(self) -> pa.Table:
         """Give one row for each measure with an error to keep; one row without a measure if there is none."""
         place = {name: value for name, value in self.record().items() if name not in ("numbers", "limits", "cautions")}
-        place["keys_of_user"] = _keys(self.keys_of_user)
+        place["keys_of_user"] = described_keys(self.keys_of_user)
         rows = [place | asdict(number) | {"chance_within": number.chance} for number in self.numbers] or [place]
         return pa.Table.from_pylist([row | {"chance": self.chance} for row in rows])
 
@@ -152,7 +154,7 @@ class Need:
             "epsilon": f"{self.epsilon:g}",
             "delta": f"{self.delta:g}",
             LIMIT: f"{self.max_keys_per_user:,}",
-            "for a key of": f"{_many(self.users, 'user')}, {_keys(self.keys_of_user)}",
+            "for a key of": f"{many(self.users, 'user')}, {described_keys(self.keys_of_user)}",
             "is shown": shows,
             "all of it as asked": f"{self.chance:.2%} (asked for: {self.asked_chance:.6g})",
         }
@@ -206,7 +208,8 @@ def need(  # noqa: PLR0913 - what may be asked
 
     Both together hold with a probability of `chance`. `error` is relative: to `users` for measures that count, to what a key has for those
     in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own epsilon does
-    not matter. Each user is in as many keys as count, or in `keys_of_user`, or a share of them in each number, as in `{5: 0.9, 100: 0.1}`.
+    not matter. Each user is in as many keys as the limit, or in `keys_of_user`, or a share of them in each number: `{5: 0.9, 100: 0.1}`.
+    If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
     They have `values_of_user` values each in the key that means and variances are of, spread evenly between their bounds.
 
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
@@ -244,23 +247,13 @@ def _with_epsilon(query: Query, epsilon: float) -> Query:
     return replace(query, budget=Budget(epsilon, query.budget.delta))
 
 
-def _keys(keys_of_user: KeysOfUser) -> str:
-    if not isinstance(keys_of_user, Mapping):
-        return f"each in {_many(keys_of_user, 'key')}"
-    return ", ".join(f"{share:.4g} of them in {_many(keys, 'key')}" for keys, share in keys_of_user.items())
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _refuse_pointless(query: Query, goal: Goal) -> None:
     """Refuse what every budget reaches, and what none does."""
     if query.has_public_keys and not goal.targets:
         raise MeasureError("keys are public and any error will do, so every epsilon is enough; give an error.")
     if query.min_users > goal.users:
         raise BoundError(
-            f"min_users is {query.min_users}, so a key of {_many(goal.users, 'user')} is never shown; "
+            f"min_users is {query.min_users}, so a key of {many(goal.users, 'user')} is never shown; "
             f"ask for at least {query.min_users} users, or lower min_users."
         )
 
@@ -298,7 +291,7 @@ def _not_enough(tried: Sequence[Query], goal: Goal) -> BudgetError:
     lower = ", or change max_keys_per_user" if len(tried) == 1 else ""
     return BudgetError(
         f"no epsilon up to {MOST_EPSILON:g} is enough: at {MOST_EPSILON:g} and delta = {calibrated.query.budget.delta:g}, "
-        f"a key of {_many(goal.users, 'user')} is shown with a probability of {chance_shown(calibrated, goal):.6g}, "
+        f"a key of {many(goal.users, 'user')} is shown with a probability of {chance_shown(calibrated, goal):.6g}, "
         f"and with numbers as near as asked with {chance_near(calibrated, goal):.6g}; "
         f"ask for more users, a larger error or a smaller chance{lower}."
     )

@@ -3,8 +3,8 @@
 Separate from the estimates so that there is one place where exact rows enter Python. They go no further than sums over them.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +26,8 @@ from plume.mechanisms.users import CountUsers
 from plume.pipelines.steps import INPUT, by_user, rows
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
-from plume.plan.nodes import USER
+from plume.plan.nodes import USER, Size
+from plume.plan.printing.account_sql import print_squares
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.plan_sql import print_plan
 from plume.query import Query, written_texts
@@ -39,6 +40,7 @@ Additive = CountUsers | CountRecords | SumOfTotals
 """The measures that are sums of contributions, so that what limits do to them can be added up."""
 
 _PAIRS, _USERS, _KEYS, _NUMBERED = "tuning_pairs", "tuning_users", "tuning_keys", "tuning_numbered"
+_SIZES, _TOTAL = "tuning_sizes", "total"
 _USER_NUMBER, _KEY_NUMBER = "user_number", "key_number"
 # Arrays of this many places stay in a processor's own memory.
 _PLACES_AT_ONCE = 2**17
@@ -59,6 +61,8 @@ class Pairs:
     """How many keys there are places of."""
     everything: Mapping[str, float]
     """How much users contribute to each measure in all keys of the data, signs aside."""
+    squares: Mapping[Size, Floats] = field(default_factory=dict)
+    """How large all rows of each user are together, before any limit: what accounts are charged by."""
 
     def above(self, limit: int) -> int:
         """How many users, from the first on, have more keys than the limit."""
@@ -82,9 +86,8 @@ class Pairs:
         """Add up by key what is given for each place."""
         return self._spread(values, np.ones(len(self.keys_of_user)))
 
-    def given_by_degree(self, values: Floats) -> Floats:
-        """Add up by key what users with 1, 2 ... keys give to every one of them; quicker if only users with many keys give anything."""
-        given = values[self.keys_of_user - 1]
+    def given_by_user(self, given: Floats) -> Floats:
+        """Add up by key what each user gives to every one of their keys; quicker if only users with many keys give anything."""
         givers = np.flatnonzero(given)
         return self._spread(self._ones, given[: givers[-1] + 1] if len(givers) else given[:0])
 
@@ -122,6 +125,7 @@ class Pairs:
             values={name: contributions[kept] for name, contributions in self.values.items()},
             starts=_starts(left[there]),
             keys_of_user=self.keys_of_user[there],
+            squares={size: squares[there] for size, squares in self.squares.items()},
             keys=int(wanted.sum()),
         )
 
@@ -157,8 +161,8 @@ def _numbers(wanted: NDArray[np.bool_]) -> Places:
     return np.cumsum(wanted, dtype=np.int32) - np.int32(1)
 
 
-def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
-    """Read the data once, and combine it by user and key."""
+def read_pairs(query: Query, data: Any, engine: DuckDB, sizes: Collection[Size] = ()) -> Pairs:
+    """Read the data once, and combine it by user and key; of each user, add up the squares of the sizes that are asked for."""
     calibrated = calibrate(replace(query, measures=tuple(_unbounded(measure) for measure in query.measures)))
     combined = by_user(calibrated, rows(calibrated)).source
     relation = relation_for(query, data, engine)
@@ -169,7 +173,8 @@ def read_pairs(query: Query, data: Any, engine: DuckDB) -> Pairs:
         for step in steps(combined):
             run_step(step, session, printed)
         found = _numbered(session, combined.name, calibrated)
-    return _pairs(found, calibrated)
+        squares = {size: _squares(session, size) for size in sizes}
+    return _pairs(found, calibrated, squares)
 
 
 def _unbounded(measure: Mechanism) -> Mechanism:
@@ -192,6 +197,18 @@ def _numbered(session: DuckDBSession, combined: str, calibrated: CalibratedQuery
     return session.look_at(_NUMBERED)
 
 
+def _squares(session: DuckDBSession, size: Size) -> Floats:
+    """Add up how large the rows of each user are, squared; users are in the order of their numbers."""
+    total = f"CAST({print_squares(size, session.printer())} AS DOUBLE)"
+    session.define(
+        _SIZES,
+        f"SELECT {total} AS {_TOTAL}\nFROM {_PAIRS}\nJOIN {_USERS} USING ({_listed((USER,))})\n"
+        f"GROUP BY {_USER_NUMBER}\nORDER BY {_USER_NUMBER}",
+    )
+    squares: Floats = session.look_at(_SIZES).column(_TOTAL).to_numpy()
+    return squares
+
+
 def _additive(calibrated: CalibratedQuery) -> list[MeasureColumns]:
     return [measure for measure in calibrated.measures if isinstance(measure.mechanism, Additive)]
 
@@ -205,7 +222,7 @@ def _listed(columns: tuple[str, ...]) -> str:
     return ", ".join(identifier(column, DUCKDB) for column in columns)
 
 
-def _pairs(found: pa.Table, calibrated: CalibratedQuery) -> Pairs:
+def _pairs(found: pa.Table, calibrated: CalibratedQuery, squares: Mapping[Size, Floats]) -> Pairs:
     """Put the places of users who have most keys first."""
     user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
     keys_of_user = np.bincount(user)
@@ -221,6 +238,7 @@ def _pairs(found: pa.Table, calibrated: CalibratedQuery) -> Pairs:
         keys_of_user,
         keys=int(key.max(initial=-1)) + 1,
         everything={name: float(np.abs(contributions).sum()) for name, contributions in values.items()},
+        squares={size: of_users[ranked] for size, of_users in squares.items()},
     )
 
 

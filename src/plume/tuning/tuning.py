@@ -27,6 +27,7 @@ from plume.mechanisms.sum import SumOfTotals
 from plume.output.csv_rows import write_csv
 from plume.output.files import with_not_private_suffix, write_text
 from plume.output.text_table import show
+from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.tuning.chances import chances_of_keys, keys_that_matter
@@ -144,9 +145,9 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     """
     _refuse_wrong_arguments(query, data, engine)
     bounds = _candidates(query, measures)
-    grid = list(_grid(query, limits, epsilons, selections))
-    pairs = read_pairs(query, data, engine or DuckDB())
-    tried = _try(grid, pairs, [measure for tried in bounds.values() for measure in tried])
+    settings = [calibrate(one) for one in _grid(query, limits, epsilons, selections)]
+    pairs = read_pairs(query, data, engine or DuckDB(), sizes_of_accounts(settings))
+    tried = _try(settings, pairs, [measure for tried in bounds.values() for measure in tried])
     # The limit varies last in the grid, so the rows of one epsilon and selection are neighbours.
     groups = groupby((row for rows in tried for row in rows), key=lambda row: (row.epsilon, row.selection))
     return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in _recommend(list(rows))))
@@ -218,9 +219,14 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], select
         yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
 
 
-def _try(grid: Sequence[Query], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
+def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:
+    """Say by which sizes of rows accounts are charged, in any of the settings."""
+    accounts = (strategy.account for one in settings for strategy in one.rounds)
+    return {size for account in accounts if account is not None for size, _ in account.charges}
+
+
+def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
     """Try everything, several settings at a time: numpy lets others work while it does."""
-    settings = [calibrate(query) for query in grid]
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         chances = list(threads.map(lambda calibrated: chances_of_keys(calibrated, pairs), settings))
         matter = np.logical_or.reduce([keys_that_matter(shown) for shown in chances])

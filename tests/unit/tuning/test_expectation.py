@@ -1,6 +1,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
@@ -8,6 +9,7 @@ from scipy import stats
 import plume
 from entropy import SeededEntropy
 from exact import say_nothing
+from plume.calibration.calibrated_query import calibrate
 from plume.engines.duckdb import DuckDB
 from plume.errors import BoundError, BudgetError, UsageError
 from plume.running import run_with
@@ -31,7 +33,8 @@ def equal_keys(keys: int, users: int) -> pa.Table:
 
 
 @pytest.mark.parametrize(
-    "selection", ["weighted_gaussian", "gaussian_threshold", "truncated_geometric", "laplace_threshold"]
+    "selection",
+    ["weighted_gaussian", "pooled_gaussian", "gaussian_threshold", "truncated_geometric", "laplace_threshold"],
 )
 def test_a_run_shows_as_many_keys_as_expected(selection: str) -> None:
     """Keys that are shown about half the time; a binomial test at 1e-8 on a fixed seed, and power: not as with two users less or more."""
@@ -44,6 +47,52 @@ def test_a_run_shows_as_many_keys_as_expected(selection: str) -> None:
     assert stats.binomtest(len(release), 2_000, chances[1]).pvalue > 1e-8
     ((low, high),) = (p.chances for p in plume.expect(asked, users=[users - 2, users + 2]).prospects)
     assert all(stats.binomtest(len(release), 2_000, wrong).pvalue < 1e-8 for wrong in (low[1], high[1]))
+
+
+def keys_of_users_with(keys: int, users: int, groups: int) -> list[tuple[str, str, float]]:
+    """So many groups of users, each in the same keys."""
+    return [
+        (f"p{keys}-{g}-{u}", f"k{keys}-{g}-{k}", 5.0) for g in range(groups) for u in range(users) for k in range(keys)
+    ]
+
+
+def test_where_selection_counts_more_keys_than_measures_users_in_more_keys_help_a_key_as_little_as_in_a_run() -> None:
+    """Users in ten keys, of which measures pay for four and selection counts all; a binomial test at 1e-8 on a fixed seed.
+
+    Power: the run is not as if users had the four keys that measures pay for.
+    """
+    asked = query(selection="pooled_gaussian", measures=plume.users(), budget=plume.Budget(epsilon=20.0, delta=1e-5))
+    users = plume.expect(asked, keys_of_user=10).prospects[0].users_for_even_chance
+    rows = keys_of_users_with(10, users, groups=200)
+    data = pa.table(dict(zip(("person", "key", "seconds"), zip(*rows, strict=True), strict=True)))
+    release = run_with(SeededEntropy(1), asked, data, engine=DuckDB(threads=1), pipeline="plume", on_step=say_nothing)
+    right, wrong = (
+        plume.expect(asked, users=[users], keys_of_user=keys).prospects[0].chances[0][1] for keys in (10, 4)
+    )
+    assert stats.binomtest(len(release), 2_000, right).pvalue > 1e-8
+    assert stats.binomtest(len(release), 2_000, wrong).pvalue < 1e-8
+
+
+@pytest.mark.parametrize("selection", ["weighted_gaussian", "pooled_gaussian"])
+def test_users_in_different_numbers_of_keys_give_what_each_of_them_gives(selection: str) -> None:
+    """Against the chance of the sum of their weights, without the three largest, which are those of users in one key."""
+    asked = query(selection=selection, measures=plume.users(), min_users=4, budget=plume.Budget(epsilon=3, delta=1e-5))
+    (strategy,) = calibrate(asked).rounds
+    shares = {10: 0.5, 1: 0.5}
+    half = plume.expect(asked, keys_of_user=shares).prospects[0].users_for_even_chance // 2
+    ((said,),) = (one.chances for one in plume.expect(asked, users=[2 * half], keys_of_user=shares).prospects)
+    weights = np.array(
+        [(half - left_out) * strategy.weight_of(1) + half * strategy.weight_of(10) for left_out in (3, 0)]
+    )
+    chance, without_min_users = strategy.chance(weights)
+    assert said == (2 * half, pytest.approx(chance, rel=1e-12))
+    assert 0.05 < chance < without_min_users - 0.05
+
+
+def test_shares_of_users_are_said_and_kept_from_small_to_large() -> None:
+    expectation = plume.expect(query(), keys_of_user={10: 0.5, 1: 0.5})
+    assert "how many users, 0.5 of them in 1 key, 0.5 of them in 10 keys, a key needs to be shown:" in str(expectation)
+    assert expectation.record()["keys_of_user"] == {1: 0.5, 10: 0.5}
 
 
 def test_noise_is_that_of_the_explanation_and_half_widths_those_of_intervals() -> None:
@@ -123,6 +172,7 @@ def test_names_of_strangers_do_not_command_a_terminal() -> None:
         ({"users": [0]}, BoundError, "users holds 0; it must be a whole number from 1"),
         ({"users": [True]}, BoundError, "users holds True"),
         ({"keys_of_user": 0}, BoundError, "keys_of_user holds 0"),
+        ({"keys_of_user": {5: 0.5}}, BoundError, "add up to 0.5; they must add up to 1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(settings: dict, error: type, message: str) -> None:

@@ -76,6 +76,10 @@ SETTINGS = {
     ),
     "two rounds": ({"selection": "two_round_weighted_gaussian"}, {"users": 50, "error": 0.5}),
     "Gaussian threshold": ({"selection": "gaussian_threshold"}, {"users": 50, "error": 0.5}),
+    "pooled Gaussian, by selection": (
+        {"selection": "pooled_gaussian", "max_keys_per_user": 16},
+        {"users": 60, "error": 1.0, "keys_of_user": 6},
+    ),
 }
 COMPOSED = ({"selection": "truncated_geometric", "noise": "gaussian"}, {"users": 50, "error": 0.5})
 
@@ -148,7 +152,14 @@ def agrees_with_simulation(settings: dict, asked: dict) -> bool:
 
 
 @pytest.mark.parametrize(
-    "setting", ["weighted Gaussian, by its noise", "few users, by selection", "two measures", "mean"]
+    "setting",
+    [
+        "weighted Gaussian, by its noise",
+        "few users, by selection",
+        "two measures",
+        "mean",
+        "pooled Gaussian, by selection",
+    ],
 )
 def test_it_agrees_with_simulation_within_two_percent_of_epsilon(setting: str) -> None:
     assert agrees_with_simulation(*SETTINGS[setting])
@@ -174,6 +185,14 @@ REAL = {
     "limit that cuts counts, min_users": (
         {"measures": plume.count(2), "min_users": 10},
         {"users": 60, "error": 0.9, "keys_of_user": {2: 0.1, 10: 0.9}},
+    ),
+    "more keys than selection counts": (
+        {"selection": "pooled_gaussian", "max_keys_per_user": 100},
+        {"users": 100, "error": 1.0, "keys_of_user": 80, "chance": 0.8},
+    ),
+    "more keys than measures pay for": (
+        {"selection": "pooled_gaussian"},
+        {"users": 60, "error": 0.6, "keys_of_user": 8, "chance": 0.8},
     ),
     "searched limit": (
         {"max_keys_per_user": "auto"},

@@ -16,11 +16,13 @@ from exact import say_nothing
 from plume.calibration.calibrated_query import calibrate
 from plume.engines.duckdb import DuckDB
 from plume.errors import ColumnNotFound, MeasureError, UsageError
+from plume.privacy.pooled import left, weight
 from plume.running import run_with
 from plume.synthetic import recipe_searches
 from plume.tuning.chances import chances_of_keys
 from plume.tuning.estimates import candidate, estimate
 from plume.tuning.pairs import Pairs, read_pairs
+from plume.tuning.tuning import sizes_of_accounts
 
 ENGINE = DuckDB(threads=1)
 MEASURES = [plume.users(), plume.count(2), plume.sum("seconds", 0, 200)]
@@ -49,6 +51,12 @@ CASES = {
         skewed(1200, 40_000),
         plume.Query.paper(**ASKED, max_keys_per_user=8, budget=plume.Budget(epsilon=20, delta=1e-5)),
     ),
+    "pooled": (
+        SKEWED,
+        plume.Query(
+            **ASKED, max_keys_per_user=64, budget=plume.Budget(epsilon=4, delta=1e-5), selection="pooled_gaussian"
+        ),
+    ),
 }
 FURTHER = {
     "two rounds": replace(CASES["recipes"][1], selection="two_round_weighted_gaussian"),
@@ -56,6 +64,8 @@ FURTHER = {
     "truncated geometric": replace(
         CASES["recipes"][1], max_keys_per_user=2, selection="truncated_geometric", noise="laplace"
     ),
+    "pooled": replace(CASES["recipes"][1], selection="pooled_gaussian"),
+    "pooled, min_users": replace(CASES["recipes"][1], selection="pooled_gaussian", min_users=10),
 }
 
 
@@ -87,7 +97,8 @@ def simulate(data: pa.Table, query: plume.Query, runs: int) -> Iterator[dict[str
 
 
 def estimated(data: pa.Table, query: plume.Query) -> dict[str, float]:
-    pairs, asked = read_pairs(query, data, ENGINE), calibrate(query)
+    asked = calibrate(query)
+    pairs = read_pairs(query, data, ENGINE, sizes_of_accounts([asked]))
     shown = chances_of_keys(asked, pairs)
     found = estimate(asked, pairs, shown, [candidate(measure, pairs) for measure in query.measures])
     errors = {measure.name: one.absolute_error for measure, one in zip(query.measures, found, strict=True)}
@@ -127,6 +138,43 @@ def test_estimates_of_another_limit_would_not_pass_for_agreement() -> None:
     for limit in (2, 8):
         wrong = estimated(data, replace(query, max_keys_per_user=limit))
         assert all(abs(wrong[name] / right[name] - 1) > 0.15 for name in ("users", "count", "seconds_sum"))
+
+
+def test_estimates_of_accounts_that_measures_fill_would_not_pass_for_agreement() -> None:
+    """The test of the test: weights of users whose rows are all as large as can be show far fewer keys."""
+    data, query = CASES["pooled"]
+    asked = calibrate(query)
+    pairs = read_pairs(query, data, ENGINE, sizes_of_accounts([asked]))
+    filled = {size: np.full(len(pairs.keys_of_user), 1e12) for size in pairs.squares}
+    shown, worst = (float(chances_of_keys(asked, one).sum()) for one in (pairs, replace(pairs, squares=filled)))
+    assert worst < 0.85 * shown
+
+
+def test_accounts_are_charged_for_all_rows_of_a_user_as_the_plan_charges_them() -> None:
+    """Users have weights of their own; the chance of each key is that of the sum of the integers that the plan would give it."""
+    rows = [(f"u{u}", f"k{k}", 10.0 * (u % 7)) for u in range(60) for k in range(u % 5 + 1)]
+    data = pa.table(dict(zip(("user_id", "recipe", "seconds"), zip(*rows, strict=True), strict=True)))
+    query = plume.Query(
+        user="user_id",
+        keys="recipe",
+        measures=[plume.users(), plume.sum("seconds", -100, 60)],
+        max_keys_per_user=8,
+        budget=plume.Budget(epsilon=3.0, delta=1e-5),
+        selection="pooled_gaussian",
+    )
+    asked = calibrate(query)
+    (strategy,) = asked.rounds
+    exact_squares = {size: 1 if size.squared == 1 else None for size, _ in strategy.account.charges}
+    grid = max(size.squared for size in exact_squares) ** 0.5 / 100  # steps of the sum's grid in a second
+    weights = dict.fromkeys(range(5), 0)
+    for u in range(60):
+        keys = u % 5 + 1
+        squares = [keys if one else keys * round(10 * (u % 7) * grid) ** 2 for one in exact_squares.values()]
+        for k in range(keys):
+            weights[k] += weight(left(strategy.charges, tuple(squares)), keys)
+    chances = chances_of_keys(asked, read_pairs(query, data, ENGINE, sizes_of_accounts([asked])))
+    assert sorted(chances) == pytest.approx(sorted(strategy.chance(np.array(list(weights.values())))), abs=2e-3)
+    assert 0.01 < min(chances) < 0.99
 
 
 def test_without_cuts_errors_are_those_of_noise_and_nothing_is_lost_to_bounding() -> None:
