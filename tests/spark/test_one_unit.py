@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
+from plume.engines.duckdb import DuckDB
 from plume.engines.spark import Spark
 from plume.errors import InputError, StatementError
 from plume.statement.answering import ask
@@ -151,7 +152,9 @@ def test_views_frames_and_paths_of_one_file_have_one_unit(session: Any, folder: 
         for another, other in made.items():
             if name < another:
                 refuse_two_units(one, other)
-    (frame, derived) = made["frame"], made["another frame"]
+    frame, derived = made["frame"], made["another frame"]
+    with pytest.raises(StatementError, match="may hold the same rows"):  # DuckDB reads DataFrames of Spark, too
+        ask(FORM.format("friend_id"), engine=DuckDB(), tables={"a": frame, "b": derived})
     assert join(plume.private(frame, unit="user_id"), plume.private(derived, unit="friend_id"))
 
 

@@ -92,10 +92,9 @@ def identify(data: Any, dialect: Dialect) -> Identity:
     """Say which data a table is, without opening it."""
     if isinstance(data, DatabaseTable):
         return FileSet(_inodes([data.path]), data.table)
-    on_spark = dialect.statements.has_catalogue
     if not _is_path(data):
-        return OnSpark(id(data)) if on_spark and is_spark_frame(data) else InMemory(id(data))
-    if on_spark:
+        return OnSpark(id(data)) if is_spark_frame(data) else InMemory(id(data))
+    if dialect.statements.has_catalogue:
         return _identify_on_spark([str(path) for path in (data if isinstance(data, list | tuple) else [data])])
     # What is not there is refused when it is opened.
     with suppress(InputError):
