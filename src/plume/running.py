@@ -194,11 +194,12 @@ def _run_planned(
         while isinstance(planned, OpenQuery):
             what = planned.open[0]
             planned, above[what] = _choose_next(planned, walk, session)
-        planned = _rewritten_for(session, planned)
-        rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
+        running = _rewritten_for(session, planned)
+        rows = walk.through(running.plan, to=running.plan[-1], order=planned.calibrated.keys)
     released = rows.drop_columns(list(planned.calibrated.unnamed_keys))
     if not any(may_lose_integers(table.content, table.kinds, stated=table.stated) for table in tables.values()):
         released = with_whole_sums(released, planned.calibrated.query, schema)
+    # Of the plan as the query has it, which no row decides: how it is rewritten tells how large the files are.
     return release_of(released, Explanation(planned), private=entropy.private, above=above)
 
 

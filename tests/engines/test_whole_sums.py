@@ -93,6 +93,40 @@ def test_a_missing_value_does_not_change_the_type_of_a_sum_over_pandas(dtype: st
     assert types == {released}
 
 
+def categories(values: list[object], dtype: object) -> pd.DataFrame:
+    """A column whose values stand once each, in its categories, which have a type of their own."""
+    people = [f"user {user}" for user in range(len(values))]
+    return pd.DataFrame({"u": people, "k": "a", "visits": pd.Series(values, dtype=dtype).astype("category")})  # type: ignore[call-overload] - any type
+
+
+CATEGORIES = [
+    # As pandas makes a column of the values, and with the type that it is told.
+    ([3, 3, 1], [3, 3, None], None, "double"),
+    ([3, 3, 1], [3, 3, 0.5], None, "double"),
+    ([3, 3, 1], [3, 3, 2**63], None, "double"),
+    ([3, 3, 1], [3, 3, 2**64], None, "double"),
+    ([3, 3, 1], [3, 3, "x"], None, "double"),
+    ([3, 3, 1], [3, 3, True], None, "double"),
+    ([3, 3, 1], [None, None, None], None, "double"),
+    ([True, True, False], [None, None, None], None, "double"),
+    ([3, 3, 1], [3, 3, None], object, "double"),
+    ([3, 3, 1], [3, 3, None], "Int64", "int64"),
+    ([3, 3, 1], [None, None, None], "UInt8", "int64"),
+    ([3, 3, 1], [3, 3, None], pd.ArrowDtype(pa.int64()), "int64"),
+    ([True, True, False], [True, True, None], "boolean", "int64"),
+    ([3.0, 3.0, 1.0], [3.0, 3.0, None], None, "double"),
+]
+
+
+@pytest.mark.parametrize(("without", "given", "dtype", "released"), CATEGORIES, ids=str)
+def test_a_value_does_not_change_the_type_of_a_sum_over_categories(
+    without: list[object], given: list[object], dtype: object, released: str
+) -> None:
+    query = asking(measures=plume.sum("visits", 0, 5), public_keys=["a"])
+    frames = [categories(values, dtype) for values in (without, given)]
+    assert {str(plume.run(query, frame).rows.schema.field("visits_sum").type) for frame in frames} == {released}
+
+
 def whole(*sums: float) -> list[int]:
     query = Query(
         user="u", keys="k", measures=total("v", 0, 5), max_keys_per_user=1, budget=plume.Budget(epsilon=1, delta=1e-6)

@@ -78,7 +78,7 @@ class Session(Protocol):
     """One run on an engine: the tables that were let in are there, every step is made here."""
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
-        """Give a plan as it is better run here, for the same release; whoever runs it checks it again."""
+        """Give a plan as it is better run here, for the same release; whoever runs it checks it again, and keeps nothing of it."""
 
     def printer(self, salt: str = SALT_UNKNOWN) -> Printer:
         """Give what prints steps for this session, with the secret of a run."""

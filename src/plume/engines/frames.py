@@ -49,8 +49,14 @@ def may_lose_integers(content: Any, kinds: Mapping[str, Kind], *, stated: bool) 
         return False
     numbers = {name for name, kind in kinds.items() if stated or kind is Kind.FLOAT}
     columns = zip(map(str, content.columns), content.dtypes, strict=True)
-    frail = {label for label, dtype in columns if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
+    frail = {label for label, dtype in columns if _is_frail(dtype)}
     return not numbers.isdisjoint(frail | set(map(str, content.index.names)))
+
+
+def _is_frail(dtype: Any) -> bool:
+    """Return whether a type of pandas, or that of its categories, is one of numpy's that holds whole numbers or booleans only."""
+    values = dtype.categories.dtype if hasattr(dtype, "categories") else dtype
+    return isinstance(values, np.dtype) and values.kind in "biu"
 
 
 def _is_lazy(content: Any) -> bool:

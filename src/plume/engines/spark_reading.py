@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.engines.engine import Table
-from plume.engines.files import refuse_special_file
+from plume.engines.files import is_table_of_spark, refuse_special_file
 from plume.engines.frames import is_spark_frame, to_arrow
 from plume.engines.reading import refuse_ambiguous
 from plume.engines.spark_rows import Sound, sound_for
@@ -40,17 +40,12 @@ def let_in(run: SparkInput, name: str, table: Table) -> None:
         content = content[0]
     if is_spark_frame(content):
         _share_frame(run, name, content, table)
-    elif isinstance(content, str) and _is_table_name(content):
+    elif isinstance(content, str) and is_table_of_spark(content):
         _share_frame(run, name, _named_table(run, content), table)
     elif isinstance(content, str | Path | list | tuple):
         _open_parquet(run, name, content, table)
     else:
         _open_memory(run, name, table)
-
-
-def _is_table_name(text: str) -> bool:
-    """Return whether a text is the name of a table: a path has a slash or an ending."""
-    return "/" not in text and not text.endswith((".parquet", ".pq"))
 
 
 def _named_table(run: SparkInput, name: str) -> Any:

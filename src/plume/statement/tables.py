@@ -134,5 +134,5 @@ def _two_units(table: Given, column: str, other: Given, another: str) -> str:
         return f"rows of {table.written} would belong to the user in {column!r} and to the one in {another!r}."
     return (
         f"{table.written} and {other.written} may hold the same rows, which would belong to the user in {column!r} and to the one in "
-        f"{another!r}; if they are different tables, declare their units with plume.private."
+        f"{another!r}; if they are different tables, declare their units, with plume.private or on the command line with --unit."
     )
