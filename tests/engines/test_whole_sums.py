@@ -93,6 +93,35 @@ def test_a_missing_value_does_not_change_the_type_of_a_sum_over_pandas(dtype: st
     assert types == {released}
 
 
+@pytest.mark.parametrize("beside", [[3, 3, 1], [True, True, False]], ids=["integers", "booleans"])
+@pytest.mark.parametrize("asked", ["sums", "a mean beside it", "a condition", "a computed key", "a statement"])
+def test_a_missing_value_does_not_change_the_type_of_a_sum_over_another_column(
+    beside: list[object], asked: str
+) -> None:
+    """The other column keeps its type, whatever pandas makes of the one with the missing value."""
+
+    def released(values: list[object]) -> str:
+        people = [f"user {user}" for user in range(len(values))]
+        visits = pd.array([3] * len(values), dtype="Int64")
+        frame = pd.DataFrame({"u": people, "k": "a", "visits": visits, "beside": values})
+        whole, public = plume.sum("visits", 0, 5), {"public_keys": ["a"]}
+        queries = {
+            "sums": asking(measures=[whole, plume.sum("beside", 0, 5)], **public),
+            "a mean beside it": asking(measures=[whole, plume.mean("beside", 0, 5)], **public),
+            "a condition": asking(measures=[whole, plume.count(1, column="beside")], **public),
+            "a computed key": asking(keys={"k": "LOWER(k)", "is": "CAST(beside AS BOOLEAN)"}, measures=[whole]),
+        }
+        statement = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 50, delta = 1e-6, privacy_unit_column = u) k, "
+            "SUM(visits, contribution_bounds_per_group => (0, 5)) AS visits_sum "
+            "FROM (SELECT u, k, visits FROM t WHERE beside + 1 > 0) AS some GROUP BY k"
+        )
+        made = plume.run(queries[asked], frame) if asked in queries else plume.sql(statement, tables={"t": frame})
+        return str(made.rows.schema.field("visits_sum").type)
+
+    assert {released([*beside]), released([*beside[:-1], None])} == {"double"}
+
+
 def categories(values: list[object], dtype: object) -> pd.DataFrame:
     """A column whose values stand once each, in its categories, which have a type of their own."""
     people = [f"user {user}" for user in range(len(values))]
