@@ -26,7 +26,7 @@ from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
 from plume.output.reliability import KEEP, NULL, RELIABLE, rows_to_read, unreliable_values, without_unreliable
-from plume.output.text_table import SHOWN_ROWS, cell, show
+from plume.output.text_table import SHOWN_ROWS, cell, four_digits, show
 from plume.privacy.cost import Spent
 from plume.redaction import redacting
 from plume.schema import refuse_missing
@@ -36,7 +36,6 @@ RECORD = b"plume"
 """Where Parquet files keep the record."""
 ABOVE = "above"
 """Where records keep which shares lie above the numbers that were chosen."""
-_WIDE = 9_999.5  # from here on four digits of a number need an exponent
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ class Release:
         """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
-        words = [", ".join(f"{name} ± {_width_in_words(part.half_width(LEVEL))}" for name, part in plain)]
+        words = [", ".join(f"{name} ± {four_digits(part.half_width(LEVEL))}" for name, part in plain)]
         words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
         return printable("; ".join(filter(None, words)))
 
@@ -347,10 +346,6 @@ def summarize(release: Release) -> list[str]:
     empty = [] if len(release) else describe_empty(release.explanation)
     cut_off = [f"cut off: {release.cut_off}"] if len(release) and release.cut_off else []
     return [release.guarantee, *chosen, noise, *cut_off, *map(str, release.cautions), *empty]
-
-
-def _width_in_words(width: float) -> str:
-    return f"{width:,.0f}" if width >= _WIDE else f"{width:.4g}"
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:

@@ -114,6 +114,7 @@ def test_the_report_can_be_kept() -> None:
     kept = json.loads(report.to_json())
     assert report.passed
     assert kept["passed"] is True
+    assert kept["query"].startswith(", ".join(measure.name for measure in SHAPES["public"].measures) + " per ")
     assert {finding["layer"] for finding in kept["findings"]} == {"A", "B", "C", "D"}
     assert str(report).endswith(f"all {len(report.findings)} tests passed")
 

@@ -15,6 +15,7 @@ from plume.output.reliability import TOO_NOISY
 SHOWN_ROWS = 10
 """The first rows, which are enough to see what there is."""
 _WIDEST_CELL = 80
+_WIDE = 9_999.5  # from here on four digits of a number need an exponent
 _LARGE, _LARGEST = 999_999.5, 1e15
 
 
@@ -77,6 +78,11 @@ def cell(value: Any) -> str:
     """Write a value as a table shows it."""
     text = printable(_number(value) if isinstance(value, float) else str(value))
     return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 3]}..."
+
+
+def four_digits(number: float) -> str:
+    """Write the width of noise or an error: four digits, or all that stand before the point."""
+    return f"{number:,.0f}" if number >= _WIDE else f"{number:.4g}"
 
 
 def _number(value: float) -> str:

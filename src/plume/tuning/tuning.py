@@ -26,7 +26,7 @@ from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.output.csv_rows import write_csv
 from plume.output.files import with_not_private_suffix, write_text
-from plume.output.text_table import show
+from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
@@ -306,7 +306,7 @@ def line(tried: Tried) -> dict[str, Any]:
         "keys shown": f"{tried.keys_shown:.1f}",
         "measure": tried.measure,
         "bounds": tried.bounds,
-        "absolute error": f"{tried.absolute_error:.4g}",
+        "absolute error": four_digits(tried.absolute_error),
         "lost to bounding": f"{tried.lost_to_bounding:.1%}",
         "lost to selection": f"{tried.lost_to_selection:.1%}",
     }
