@@ -24,7 +24,8 @@ from plume.privacy.cost import Spent
 from plume.release import Receipt, Release
 from plume.report.page import ROWS, make_page
 from plume.tuning.need import Need, NeededNumber, TriedLimit
-from plume.tuning.tuning import NotPrivateTuning, Tried
+from plume.tuning.recommendation import Tried
+from plume.tuning.tuning import NotPrivateTuning
 from report.strangers import KEYS, answering, releasing
 
 NAMES = [key for key in KEYS if key and "\0" not in key]

@@ -8,7 +8,8 @@ import numpy as np
 from plume.report.chart import Figure, Point
 from plume.tuning.expectation import Expectation, Prospect, expect
 from plume.tuning.page import Page, make_page
-from plume.tuning.tuning import WARNING, NotPrivateTuning, Tried
+from plume.tuning.recommendation import Tried
+from plume.tuning.tuning import WARNING, NotPrivateTuning
 
 _CURVE_POINTS = 60
 _LIMIT = "max_keys_per_user"
@@ -76,7 +77,7 @@ def draw_tuning(tuning: NotPrivateTuning) -> str:
 def figures_of_tuning(tuning: NotPrivateTuning) -> tuple[Figure, ...]:
     """Choose the curves of what was tried."""
     best = [
-        min(rows, key=lambda row: row.absolute_error)
+        min(rows, key=lambda row: (not row.recommended, row.absolute_error))
         for _, rows in groupby(tuning.tried, key=lambda row: (row.epsilon, row.selection, _place(row)))
     ]
     return (*_errors(best), *_losses(best), *_keys(best))

@@ -25,6 +25,8 @@ class Estimate:
 
     absolute_error: float
     """The mean over shown keys of how far the released value is from the exact one."""
+    error_on_shared_keys: float | None
+    """The same over keys that weigh as much as is said, None if nothing is said."""
     lost_to_bounding: float
     """The share of all contributions that limits and bounds cut from shown keys."""
     lost_to_selection: float
@@ -76,16 +78,19 @@ def candidate(measure: Additive, pairs: Pairs) -> Candidate:
 
 
 def estimate(
-    calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequence[Candidate]
+    calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Sequence[Candidate], shared: Floats | None = None
 ) -> tuple[Estimate, ...]:
-    """Estimate measures, whose bounds may be others than in the query: noise is in proportion to them."""
+    """Estimate measures, whose bounds may be others than in the query: noise is in proportion to them.
+
+    Errors are means over shown keys; and over keys that weigh as much as `shared` says, which are the same in several settings.
+    """
     cuts = [_Cut(np.zeros(pairs.keys), np.zeros(pairs.keys)) for _ in tried]
     for piece in pairs.pieces(pairs.above(calibrated.max_keys_per_user)):
         counted = _counted(calibrated, piece, shown)
         for one, cut in zip(tried, cuts, strict=True):
             contributions = bounded(one.measure, pairs.values[one.measure.name][piece.places])
             _add(cut, piece, contributions, counted, _factor(calibrated, one.measure, piece, contributions, counted))
-    return tuple(_estimate(calibrated, pairs, shown, one, cut) for one, cut in zip(tried, cuts, strict=True))
+    return tuple(_estimate(calibrated, pairs, shown, one, cut, shared) for one, cut in zip(tried, cuts, strict=True))
 
 
 def _counted(calibrated: CalibratedQuery, piece: Piece, shown: Floats) -> _Counted:
@@ -122,17 +127,24 @@ def _add(cut: _Cut, piece: Piece, contributions: Floats, counted: _Counted, fact
         cut.variance += piece.by_key((kept - expected) * expected)
 
 
-def _estimate(calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Candidate, cut: _Cut) -> Estimate:
+def _estimate(
+    calibrated: CalibratedQuery, pairs: Pairs, shown: Floats, tried: Candidate, cut: _Cut, shared: Floats | None
+) -> Estimate:
     name = tried.measure.name
     everything = pairs.everything[name] or 1.0
     part = next(part for part in calibrated.parts if name in part.measures)
     size = _size(tried.measure.parts()[0]) / _size(part.part)
     error = _mean_absolute(part, size, tried.bias + cut.moved, np.sqrt(np.maximum(cut.variance, 0)))
     return Estimate(
-        absolute_error=float(np.sum(shown * error) / max(shown.sum(), 1e-300)),
+        absolute_error=_mean(error, shown),
+        error_on_shared_keys=None if shared is None else _mean(error, shared),
         lost_to_bounding=(float(np.sum(shown * tried.lost)) + cut.lost) / everything,
         lost_to_selection=1 - float(np.sum(shown * pairs.size[name])) / everything,
     )
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    return float(np.sum(weights * values) / max(weights.sum(), 1e-300))
 
 
 def _size(part: Part) -> float:

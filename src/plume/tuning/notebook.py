@@ -3,7 +3,8 @@
 from plume.report.sheet import Listing, Sheet, show_sheet
 from plume.tuning.curves import figures_of_expectation, figures_of_tuning
 from plume.tuning.expectation import HEAD, Expectation, tables
-from plume.tuning.tuning import REMARK, WARNING, NotPrivateTuning, Tried, line, telling
+from plume.tuning.recommendation import Tried
+from plume.tuning.tuning import REMARK, WARNING, NotPrivateTuning, line, telling
 
 _WORDS = frozenset(("number", "noise", "selection"))
 _WORDS_OF_TUNING = frozenset(("", "selection", "measure", "bounds"))
@@ -25,5 +26,5 @@ def show_tuning(tuning: NotPrivateTuning) -> str:
         {place: "best" for place, tried in enumerate(shown) if tried.recommended},
     )
     head = "NOT PRIVATE: tuning, estimated from exact data, for people who may look at it"
-    notes = [REMARK, WARNING]
+    notes = [*REMARK.splitlines(), WARNING]
     return show_sheet(Sheet(head, WARNING, figures=figures_of_tuning(tuning), listings=[listing], notes=notes))

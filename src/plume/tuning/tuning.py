@@ -34,6 +34,7 @@ from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
+from plume.tuning.recommendation import NOISE_OF_ESTIMATES, Tried, recommend, shared_keys
 
 WARNING = (
     "NOT PRIVATE: computed from the data without noise. Do not share it. "
@@ -41,34 +42,17 @@ WARNING = (
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
-REMARK = "* recommended. Of other limits only the best bounds are shown; to_arrow() has all."
+REMARK = (
+    f"* recommended: the smallest error on shared keys, which all settings of this epsilon show that show as many keys, to within "
+    f"{NOISE_OF_ESTIMATES:.0%}.\nOf other settings only the best bounds are shown; to_arrow() has all."
+)
 _WORDS = "NOT PRIVATE"
 _ALL_ROWS = 10**6
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What a measure would be like with one limit, epsilon, selection and bounds; NOT PRIVATE."""
-
-    epsilon: float
-    selection: str
-    max_keys_per_user: int
-    keys_shown: float
-    """How many keys would be shown, on average."""
-    measure: str
-    bounds: str
-    absolute_error: float
-    """How far the released value would be from the exact one, on average over shown keys."""
-    lost_to_bounding: float
-    """The share of the data that limits and bounds would cut from shown keys."""
-    lost_to_selection: float
-    """The share of the data that is in keys not shown."""
-    recommended: bool = False
-
-
 @dataclass(frozen=True, repr=False)
 class NotPrivateTuning:
-    """NOT PRIVATE: what was tried, and what is recommended for each epsilon and selection; `print` it."""
+    """NOT PRIVATE: what was tried, and what is recommended for each epsilon; `print` it."""
 
     query: Query
     keys: int
@@ -77,7 +61,7 @@ class NotPrivateTuning:
 
     @property
     def recommended(self) -> tuple[Tried, ...]:
-        """For each epsilon and selection the limit with the smallest errors, and with it the bounds of each measure."""
+        """For each epsilon the setting with the smallest errors of those that show most keys, and with it the bounds of each measure."""
         return tuple(tried for tried in self.tried if tried.recommended)
 
     def to_arrow(self) -> pa.Table:
@@ -148,9 +132,9 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     settings = [calibrate(one) for one in _grid(query, limits, epsilons, selections)]
     pairs = read_pairs(query, data, engine or DuckDB(), sizes_of_accounts(settings))
     tried = _try(settings, pairs, [measure for tried in bounds.values() for measure in tried])
-    # The limit varies last in the grid, so the rows of one epsilon and selection are neighbours.
-    groups = groupby((row for rows in tried for row in rows), key=lambda row: (row.epsilon, row.selection))
-    return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in _recommend(list(rows))))
+    # Epsilon varies first in the grid, so the rows of one are neighbours.
+    groups = groupby((row for rows in tried for row in rows), key=lambda row: row.epsilon)
+    return NotPrivateTuning(query, pairs.keys, tuple(row for _, rows in groups for row in recommend(list(rows))))
 
 
 def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
@@ -232,8 +216,12 @@ def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[A
         matter = np.logical_or.reduce([keys_that_matter(shown) for shown in chances])
         fewer = pairs.of_keys(matter)
         tried = list(threads.map(lambda measure: candidate(measure, fewer), measures))
+        shared = shared_keys(settings, [shown[matter] for shown in chances])
         estimates = threads.map(
-            lambda calibrated, shown: estimate(calibrated, fewer, shown[matter], tried), settings, chances
+            lambda calibrated, shown, weights: estimate(calibrated, fewer, shown[matter], tried, weights),
+            settings,
+            chances,
+            shared,
         )
         for calibrated, shown, found in zip(settings, chances, estimates, strict=True):
             yield [_tried(calibrated, shown, *one) for one in zip(measures, found, strict=True)]
@@ -261,31 +249,8 @@ def _bounds(measure: Additive) -> str:
             return "one each"
 
 
-def _recommend(rows: list[Tried]) -> list[Tried]:
-    """Mark the limit whose errors, each relative to the smallest that its measure can have, are smallest together, with its best bounds.
-
-    Limits with which hardly a key is shown do not compete: an error over no keys says nothing.
-    """
-    best: dict[int, dict[str, Tried]] = {}
-    for row in rows:
-        if row.keys_shown >= 1:
-            of_limit = best.setdefault(row.max_keys_per_user, {})
-            of_limit[row.measure] = min(of_limit.get(row.measure, row), row, key=lambda tried: tried.absolute_error)
-    if not best:
-        return rows
-    least = {
-        measure: min(of_limit[measure].absolute_error for of_limit in best.values())
-        for measure in next(iter(best.values()))
-    }
-    chosen = min(
-        best, key=lambda limit: math.fsum(best[limit][name].absolute_error / error for name, error in least.items())
-    )
-    marks = set(map(id, best[chosen].values()))
-    return [replace(row, recommended=id(row) in marks) for row in rows]
-
-
 def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
-    """Of recommended limits show all bounds, of others the best."""
+    """Of recommended settings show all bounds, of others the best."""
     recommended = {_setting(row) for row in rows if row.recommended}
     for (setting, _), group in groupby(rows, key=lambda row: (_setting(row), row.measure)):
         listed = list(group)
@@ -307,6 +272,7 @@ def line(tried: Tried) -> dict[str, Any]:
         "measure": tried.measure,
         "bounds": tried.bounds,
         "absolute error": four_digits(tried.absolute_error),
+        "on shared keys": "fewer keys" if tried.error_on_shared_keys is None else four_digits(tried.error_on_shared_keys),
         "lost to bounding": f"{tried.lost_to_bounding:.1%}",
         "lost to selection": f"{tried.lost_to_selection:.1%}",
     }
