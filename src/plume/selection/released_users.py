@@ -16,6 +16,7 @@ from plume.noise.entropy import Entropy
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
 from plume.privacy.cost import EpsilonCost
+from plume.privacy.losses import Shape
 from plume.privacy.scales import laplace_for
 from plume.selection.laplace_threshold import LaplaceThreshold
 from plume.selection.rule import EpsilonBudget, Rounds, Rule
@@ -120,4 +121,4 @@ def _by_epsilon(given: EpsilonBudget) -> Rounds:
     return (released_users(epsilon=given.epsilon, delta=given.delta, min_users=given.min_users),)
 
 
-RULE = Rule(by_epsilon=_by_epsilon, releases_users=True)
+RULE = Rule(by_epsilon=_by_epsilon, shape=Shape.ANY, releases_users=True)
