@@ -125,7 +125,7 @@ class Release:
 
     def sides(self, level: float) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
         """Give, for each measure with intervals of this level, the lower and the upper end of each row's."""
-        rows, widths, found = self.rows, self.widths(level), {}
+        rows, widths, found = self.rows, self.widths(level), dict(self._sides_of_compared(level))
         computed = self.margins if self.margins is not None and level == LEVEL else rows.select([])
         for name in rows.column_names:
             if name in widths:
@@ -134,10 +134,24 @@ class Release:
                 found[name] = computed.column(f"{name}_low"), computed.column(f"{name}_high")
         return found
 
+    def _sides_of_compared(self, level: float) -> Iterator[tuple[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]]:
+        """Give the same for numbers that keys were selected by: the smallest of them are shown only if noise made them larger."""
+        strategy = self.explanation.calibrated.releasing
+        for name, part in self._plain_columns():
+            if strategy and self._was_compared(part) and name in self.rows.column_names:
+                low, high = strategy.sides(self.rows.column(name).to_numpy(), level)
+                yield name, (pa.chunked_array([low]), pa.chunked_array([high]))
+
+    def _was_compared(self, part: CalibratedPart) -> bool:
+        return bool(set(part.columns) & set(self.explanation.calibrated.released_by_selection))
+
     def widths(self, level: float) -> dict[str, int | float]:
-        """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
+        """Say for each measure whose intervals reach as far in all keys how far that is to either side: noise alone decides.
+
+        Those of a number that keys were selected by are wider near the threshold, and not among them.
+        """
         _refuse_bad_level(level)
-        plain = self._plain_columns()
+        plain = ((name, part) for name, part in self._plain_columns() if not self._was_compared(part))
         return {name: self._width(name, part, level) for name, part in plain if name in self.rows.column_names}
 
     def _width(self, name: str, part: CalibratedPart, level: float) -> int | float:
@@ -181,7 +195,11 @@ class Release:
         """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
-        words = [", ".join(f"{name} ± {four_digits(part.half_width(LEVEL))}" for name, part in plain)]
+        words = [
+            ", ".join(
+                f"{name} ± {four_digits(part.half_width(LEVEL))}{self._near_threshold(part)}" for name, part in plain
+            )
+        ]
         words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
         return printable("; ".join(filter(None, words)))
 
@@ -192,6 +210,9 @@ class Release:
             low, high = (cell(python_values(self.margins.column(f"{name}_{side}"))[0]) for side in ("low", "high"))
             return f"{name} from {low} to {high}"
         return f"{name} differs by key, too noisy in {pc.sum(noisy).as_py():,} of {len(self):,} {'keys' if len(self) > 1 else 'key'}"
+
+    def _near_threshold(self, part: CalibratedPart) -> str:
+        return " and more near the threshold" if self._was_compared(part) else ""
 
     @property
     def unreliable(self) -> dict[str, pa.ChunkedArray]:

@@ -234,9 +234,11 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    selection = rng.choice(("auto", "pooled_gaussian"))
+    selection = rng.choice(("auto", "pooled_gaussian", "released_users"))
     settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1, "selection": selection}
     settings |= asked
+    if selection == "released_users":
+        settings["measures"] = [plume.users(name="everybody"), *settings["measures"]]
     try:
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:

@@ -15,6 +15,7 @@ from plume.errors import PlumeBug
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Part
+from plume.mechanisms.users import counts_all_users
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
@@ -26,6 +27,7 @@ from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
 from plume.query import Query
+from plume.selection.released_users import ReleasedUsers
 from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import AUTO, BASIC, NOISES
@@ -140,6 +142,22 @@ class CalibratedQuery:
     @property
     def _keys_when_selecting(self) -> tuple[int, ...]:
         return tuple(strategy.max_keys_per_user for strategy in self.rounds)
+
+    @property
+    def releasing(self) -> ReleasedUsers | None:
+        """The strategy that selects keys by the released number of users, if it is that one."""
+        return next((strategy for strategy in self.rounds if isinstance(strategy, ReleasedUsers)), None)
+
+    @property
+    def released_by_selection(self) -> tuple[str, ...]:
+        """The columns of integers that selection noises and releases, so that nothing else draws noise for them."""
+        counted = (one for one in self.measures if counts_all_users(one.mechanism))
+        return tuple(dict.fromkeys(name for one in counted for name in one.state.values())) if self.releasing else ()
+
+    @property
+    def noised_parts(self) -> tuple[CalibratedPart, ...]:
+        """The parts that get their noise once keys are selected."""
+        return tuple(part for part in self.parts if not set(part.columns) & set(self.released_by_selection))
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -46,6 +46,7 @@ from plume.plan.nodes import (
     roots,
     sources,
 )
+from plume.plan.released_numbers import was_compared
 from plume.plan.trees import columns_of
 
 
@@ -154,7 +155,8 @@ def _is_paid(node: Noise) -> bool:
     hidden = all(_most(rows.columns[column]) <= paid for column in node.noiser.reads)
     if node.noiser.account is not None and drawn_from(node) is None:
         return False
-    return hidden and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
+    released = all(rows.columns[column] == NOTHING and was_compared(node, column) for column in node.noiser.passes)
+    return hidden and released and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
 
 
 def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node

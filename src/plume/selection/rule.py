@@ -81,7 +81,7 @@ class Rule:
     """How the noise and the thresholds of a strategy are found, round by round, in each way of composing that it knows."""
 
     composed: Callable[[ComposedBudget], Rounds] | None = None
-    """Not of a strategy that is charged to accounts: they are priced with Gaussian measures only."""
+    """Not of a strategy that is charged to accounts, priced with Gaussian measures only, nor of one that only adds epsilons up."""
     by_epsilon: Callable[[EpsilonBudget], Rounds] | None = None
     """Only of strategies without Gaussian noise."""
     jointly: Callable[[JointBudget], Rounds] | None = None
@@ -94,6 +94,13 @@ class Rule:
     """In how many keys each user counts when keys are selected, by the limit of measures."""
     weight: Callable[[int], Fraction] = lambda max_keys_per_user: Fraction(1)  # noqa: ARG005
     """What selection weighs when the budget is shared out, where all measures together weigh 1 and nothing else is said."""
+    releases_users: bool = False
+    """Whether the number that it compares is released as `users()`, which is noised and paid together with it."""
+
+    @property
+    def is_charged_to_accounts(self) -> bool:
+        """Whether it can be scaled together with Gaussian measures only."""
+        return self.composed is None and self.by_epsilon is None
 
     @property
     def gaussian(self) -> bool:

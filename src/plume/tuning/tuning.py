@@ -272,7 +272,9 @@ def line(tried: Tried) -> dict[str, Any]:
         "measure": tried.measure,
         "bounds": tried.bounds,
         "absolute error": four_digits(tried.absolute_error),
-        "on shared keys": "fewer keys" if tried.error_on_shared_keys is None else four_digits(tried.error_on_shared_keys),
+        "on shared keys": "fewer keys"
+        if tried.error_on_shared_keys is None
+        else four_digits(tried.error_on_shared_keys),
         "lost to bounding": f"{tried.lost_to_bounding:.1%}",
         "lost to selection": f"{tried.lost_to_selection:.1%}",
     }
