@@ -40,7 +40,7 @@ def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
 
 
 def _hands_on(step: Noise, counted: CountKeys, rows: Map) -> bool:
-    """Return whether steps on the way leave keys alone, and what is known of them: what was charged is what measures make their parts of."""
+    """Return whether steps on the way leave keys alone, and what is known of them: parts are made of what was charged."""
     return all(
         expression == Column(name)
         for one in steps(step)
