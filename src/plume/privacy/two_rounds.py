@@ -143,6 +143,6 @@ def _between(falling: Floats) -> Floats:
 
 
 def _worst(deltas: Floats) -> Floats:
-    """The largest of each column; what is no number is taken to be 1."""
+    """The largest of each column; what is not a number is taken to be 1."""
     worst: Floats = np.where(np.isnan(deltas), 1.0, deltas).max(axis=0)
     return worst
