@@ -329,12 +329,12 @@ def _least(measure: MeasureColumns) -> int:
 def budget_of_gaussian_noise(query: Query) -> Budget:
     """Say what the noise of an all-Gaussian query may spend together.
 
-    With two rounds the delta of both thresholds is taken off first: what a user can do in the second round depends on the first
-    (docs/guarantees/two-round-weighted-gaussian.md).
+    With two rounds a little of delta is kept back: what a user can do in the second round depends on the first, and with all of delta
+    spent on noise no threshold would be high enough (docs/guarantees/two-round-weighted-gaussian.md).
     """
     budget, strategy = query.budget, _strategy(query, "gaussian")
-    taken = 0.0 if strategy is None else rule_of(strategy).delta_of_thresholds
-    return Budget(budget.epsilon, budget.delta - taken * budget.delta)
+    kept_back = 0.0 if strategy is None else rule_of(strategy).delta_kept_back
+    return Budget(budget.epsilon, budget.delta - kept_back * budget.delta)
 
 
 def _with_gaussian_measures(shared: _Shared, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:

@@ -51,14 +51,6 @@ class Threshold(Protocol):
     """A threshold on noised weights, and what it reveals about any user."""
 
     @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise."""
-
-    @property
-    def threshold(self) -> float:
-        """What noised weights must reach, in the same units."""
-
-    @property
     def slack(self) -> float:
         """How far two looks at the same users may be apart, at most, in proportion."""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
@@ -21,6 +21,8 @@ from plume.root import crossing
 # Distributions are kept on a grid of this many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
 _COARSE = 10
+# Lines between points of a curve lie so close to it that fewer are enough.
+_STEPS_OF_CURVES = 1e3
 _LARGEST_EPSILON = 1e5
 # What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
 LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
@@ -89,6 +91,38 @@ def epsilon_within(losses: Losses, delta: float, *, interval: float) -> float:
     """
     left = delta - _rounding(losses)
     return float(_distribution(losses, interval).get_epsilon_for_delta(left)) if left > 0 else math.inf
+
+
+class Curves(Protocol):
+    """What a mechanism reveals, as a curve of deltas for each direction."""
+
+    def adding(self, epsilons: Floats) -> Floats:
+        """The delta of adding a user, at each epsilon."""
+
+    def removing(self, epsilons: Floats) -> Floats:
+        """The same for removing one."""
+
+
+def epsilon_with_curves(mu: float, passing: float, follows: Curves, delta: float, *, near: float) -> float:
+    """The epsilon at which Gaussian noise, a chance that all is shown, and what follows are together (epsilon, delta)-private.
+
+    What follows may depend on what came before. It is known by its curves of deltas alone, and composed by dp-accounting.
+    """
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld  # noqa: PLC0415, I001 - takes most of a second
+
+    interval = near / _STEPS_OF_CURVES
+    reach = math.ceil((_DEVIATIONS * mu + mu**2) / interval) + 2
+    places = np.arange(-reach, reach + 1) + round(near / interval)
+    removing, adding = (
+        pld_pmf.create_pmf_pessimistic_connect_dots(interval, places, curve(np.asarray(places * interval, np.float64)))
+        for curve in (follows.removing, follows.adding)
+    )
+    parts = [pld.PrivacyLossDistribution(removing, adding)]
+    if mu:
+        parts.append(pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=interval))
+    together = reduce(lambda one, other: one.compose(other), parts)
+    left = (delta - LEAST_DELTA - passing) / (1 - passing)
+    return float(together.get_epsilon_for_delta(left)) if left > 0 else math.inf
 
 
 def estimated_delta(losses: Losses, epsilon: float) -> float:

@@ -45,7 +45,7 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
         return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
     # Keys of one user alone need as much; measures beside them only a little more. Each look tries all kinds of users.
-    start = threshold_alone(make, delta=delta).threshold
+    start = _alone(make, delta)
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
         lowest = brentq(excess, low, lowest, xtol=_STEP)
@@ -59,7 +59,11 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
 
 def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
-    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
+    return make(_alone(make, delta))
+
+
+def _alone(make: Callable[[float], Made], delta: float) -> float:
+    return smallest(lambda threshold: make(threshold).delta() <= delta, start=10.0)
 
 
 def on_grid(threshold: float, *, unit: int) -> int:

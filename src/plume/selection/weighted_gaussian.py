@@ -15,7 +15,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.plan.nodes import Account
-from plume.privacy.cost import GaussianCost, GaussianSelectionCost, PooledCost
+from plume.privacy.cost import GaussianRoundCost, GaussianSelectionCost, PooledCost
 from plume.privacy.gaussian import Floats, Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
@@ -56,7 +56,7 @@ class WeightedGaussian:
         return self.min_users - 1
 
     @property
-    def cost(self) -> GaussianSelectionCost | GaussianCost | PooledCost:
+    def cost(self) -> GaussianSelectionCost | GaussianRoundCost | PooledCost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
         return GaussianSelectionCost("selection", mu=1 / self.novel.sigma, novel=self.novel)
 
