@@ -12,20 +12,17 @@ from functools import lru_cache, partial
 from plume.privacy.cost import GaussianRoundCost
 from plume.privacy.two_rounds import TwoRounds
 from plume.selection.rule import ComposedBudget, JointBudget, Rounds, Rule
-from plume.selection.threshold import smallest_threshold
+from plume.selection.threshold import on_grid, smallest_threshold
 from plume.selection.weighted_gaussian import (
     UNIT,
     WeightedGaussian,
     noise_of,
     novel_keys,
-    on_grid,
     weighted_gaussian_alone,
 )
 
 # What the rounds get of selection's share: docs/guarantees/two-round-weighted-gaussian.md.
 PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
-
-
 # What noise leaves of delta. With all of it no threshold would be high enough, and with a tenth the thresholds hardly gain.
 _KEPT_BACK = 0.05
 
@@ -76,7 +73,7 @@ def _jointly(given: JointBudget) -> Rounds:
     limit = given.max_keys_per_user
     thresholds = _smallest_thresholds(sigmas, limit, others=given.others, epsilon=given.epsilon, delta=given.delta)
     return tuple(
-        Round(limit, noise, on_grid(threshold), min_users=given.min_users, number=number)
+        Round(limit, noise, on_grid(threshold, unit=UNIT), min_users=given.min_users, number=number)
         for number, (noise, threshold) in enumerate(zip(noises, thresholds, strict=True), start=1)
     )
 
