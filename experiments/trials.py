@@ -32,6 +32,7 @@ CONFIGURATIONS: dict[str, Callable[..., plume.Query]] = {
     "truncated geometric": partial(plume.Query, selection="truncated_geometric"),
     "Gaussian threshold": partial(plume.Query, selection="gaussian_threshold"),
     "default": plume.Query,
+    "pooled Gaussian": partial(plume.Query, selection="pooled_gaussian"),
     "two rounds": partial(plume.Query, selection="two_round_weighted_gaussian"),
 }
 USERS = [10**5, 10**6, 10**7]

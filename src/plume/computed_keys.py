@@ -13,7 +13,7 @@ from plume.query import Query
 from plume.relation.key_expression import LABEL, TABLE, KeyExpression, read_key
 from plume.relation.names import qualified
 from plume.relation.printing import print_relation
-from plume.relation.relations import Given, Select, Source
+from plume.relation.relations import BaseTable, Select, Source
 from plume.schema import described, kinds_expected
 
 
@@ -31,7 +31,7 @@ def rows_of_query(query: Query, data: Any, dialect: Dialect) -> Relation:
     }
     given = {name: kind for name, kind in kinds_expected(query).items() if name not in computed}
     outputs = {name: qualified(LABEL, name) for name in given} | {name: key.tree for name, key in computed.items()}
-    table = Given(TABLE, described(data), public=False)
+    table = BaseTable(TABLE, described(data), public=False)
     return Relation(
         tables={TABLE: Table(data, _kinds(computed.values()) | given, stated=True)},
         written={TABLE: table.written},

@@ -43,9 +43,9 @@ def _percent(share: Share) -> str:
 
 
 def _unknown(explanation: Explanation, told: Mapping[str, Share]) -> Iterator[str]:
-    """Name the limits and bounds beyond which it is not known how much lies; a user who is counted at all counts once."""
+    """Name what cuts off nobody knows how much: the limit, where there are keys, and the bounds of what does not count a user once."""
     query = explanation.query
-    if LIMIT not in told:
+    if query.keys and LIMIT not in told:
         yield f"{LIMIT} = {explanation.calibrated.max_keys_per_user:,}"
     bounded_by = {number for what, (number, _) in open_bounds(query.measures).items() if what in told}
     bounded = [

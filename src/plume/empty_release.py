@@ -10,10 +10,13 @@ from dataclasses import replace
 from plume.cautions import LARGEST_EPSILON, largest_delta, rounded_down
 from plume.errors import PlumeError
 from plume.explanation import Explanation
+from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
+from plume.mechanisms.users import counts_all_users
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
 from plume.query import LIMIT, SELECTION, Query
+from plume.released_number import releases_users
 from plume.selection.chances import Rounds, users_for_chance
 
 _EVEN = 0.5
@@ -64,12 +67,18 @@ def _changes(query: Query) -> Iterator[tuple[str, Query]]:
     if isinstance(limit, int) and limit > 1:
         yield f"{LIMIT} = {limit // 2}", replace(query, max_keys_per_user=limit // 2)
     if len(query.measures) > 1:
-        yield f"{query.measures[0].name} as its only measure", _with_first_measure(query)
+        first = _first_measure(query)
+        yield f"{first.name} as its only measure", _with_one_measure(query, first)
     if query.min_users > 1:
         yield "min_users = 1", replace(query, min_users=1)
 
 
-def _with_first_measure(query: Query) -> Query:
-    first = query.measures[:1]
-    kept = {SELECTION, LIMIT, first[0].name, *open_bounds(first)}
-    return replace(query, measures=first, shares=tuple(share for share in query.shares if share[0] in kept))
+def _first_measure(query: Query) -> Mechanism:
+    """The first that the query can do with alone."""
+    listed = filter(counts_all_users, query.measures) if releases_users(query.selection) else query.measures
+    return next(iter(listed))
+
+
+def _with_one_measure(query: Query, measure: Mechanism) -> Query:
+    kept = {SELECTION, LIMIT, measure.name, *open_bounds((measure,))}
+    return replace(query, measures=(measure,), shares=tuple(share for share in query.shares if share[0] in kept))

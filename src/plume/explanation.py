@@ -16,6 +16,7 @@ from plume.choosing.open_query import OpenQuery, decide_all
 from plume.errors import printable
 from plume.limit_meaning import describe_limit
 from plume.mechanisms.open_bound import open_bounds
+from plume.output.text_table import four_digits
 from plume.pipelines.pipeline import PlannedQuery
 from plume.plan.analysis import costs, shuffles, steps
 from plume.plan.explain import explain_steps, print_steps
@@ -129,7 +130,7 @@ class Explanation:
                 "keys": list(query.keys),
                 "key_expressions": dict(query.key_expressions),
                 "measures": list(_measures(self)),
-                "public_keys": query.public_keys is not None,  # whole lists of keys are no part of a record
+                "public_keys": query.public_keys is not None,  # whole lists of keys do not belong in a record
                 "shares": {name: float(weight) for name, weight in query.shares},
             },
             "guarantee": {
@@ -181,7 +182,7 @@ class Explanation:
             ),
             "bound": list(_bounds(self)),
             "selection": choices(self),
-            "noise": [f"{n}: {n.kind}, standard deviation {deviation(self, n)}" for n in self.noise],
+            "noise": list(_noises(self)),
         } | ({"cautions": [f"{one.found}. {one.next_step}." for one in self.cautions]} if self.cautions else {})
 
     def __repr__(self) -> str:
@@ -284,6 +285,19 @@ def _bounds(explanation: Explanation) -> Iterator[str]:
             yield f"{what} is {chosen[what]:.10g}, as was chosen by a noised histogram"
 
 
+def _noises(explanation: Explanation) -> Iterator[str]:
+    for noise in explanation.noise:
+        number = number_of(noise.measure, noise.part, explanation.query)
+        yield f"{number}: {noise.kind}, standard deviation {deviation(explanation, noise)}"
+
+
+def number_of(measure: str, part: str | None, query: Query) -> str:
+    """Say what noise is on. Quantiles are found by noised numbers of values; its width is not how far off they are themselves."""
+    by_ranks = part is None and any(one.name == measure and None in one.columns.values() for one in query.measures)
+    named = "numbers of values" if by_ranks else part
+    return printable(measure if named is None else f"{measure} ({named})")
+
+
 def deviation(explanation: Explanation, noise: MeasureNoise) -> str:
     """Say how wide noise is, in proportion to what is still open; as a duration, if the values are dates."""
     query, still_open, examples = explanation.query, _still_open(explanation), example_numbers(explanation.query)
@@ -295,7 +309,7 @@ def deviation(explanation: Explanation, noise: MeasureNoise) -> str:
         if measured and what in still_open:
             wide, factors = wide / examples[what], [*factors, f" times {bound.name}"]
     in_time = any(one.name == noise.measure and noise.part in one.parts_in_time for one in query.measures)
-    return f"{_duration(wide) if in_time else f'{wide:.4g}'}{''.join(factors)}"
+    return f"{_duration(wide) if in_time else four_digits(wide)}{''.join(factors)}"
 
 
 def _duration(microseconds: float) -> str:
@@ -367,8 +381,9 @@ def _choosing(facts: dict[str, str | float | int]) -> Iterator[str]:
             f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
             f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"
         )
-    if "account" in facts:
-        yield str(facts["account"])
+    for more in ("account", "released"):
+        if more in facts:
+            yield str(facts[more])
 
 
 def _plain(described: Any) -> dict[str, Any]:

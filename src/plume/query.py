@@ -26,6 +26,7 @@ from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
 from plume.privacy.budget import Budget, refuse_too_small
+from plume.released_number import parts_to_share, refuse_other_than_one_key, releases_users
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
 from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, SettingKind
@@ -286,6 +287,8 @@ def _refuse_bad_size(name: str, size: Any) -> None:
 
 
 def _refuse_bad_noise(query: Query) -> None:
+    if releases_users(query.selection):
+        refuse_other_than_one_key(query)
     _refuse_gaussian_noise_with_basic_composition(query)
     if not query.has_public_keys and query.budget.delta == 0:
         raise BudgetError(
@@ -295,7 +298,7 @@ def _refuse_bad_noise(query: Query) -> None:
         raise BudgetError("delta is 0; Gaussian noise needs a delta above 0, such as 1e-6.")
     for choice in query.choices:
         _refuse_choosing_without_gaussian_noise(query, choice)
-    if query.selection != AUTO and query.public_keys is None and rule_of(query.selection).composed is None:
+    if query.selection != AUTO and query.public_keys is None and rule_of(query.selection).is_charged_to_accounts:
         _refuse_what_accounts_are_not_charged_for(query)
 
 
@@ -338,7 +341,7 @@ def _refuse_gaussian_noise_with_basic_composition(query: Query) -> None:
 
 def _shares(query: Query) -> tuple[tuple[str, Fraction], ...]:
     selection = () if query.has_public_keys else (SELECTION,)
-    return read_weights(query.shares, (*selection, *query.choices, *(measure.name for measure in query.measures)))
+    return read_weights(query.shares, (*selection, *query.choices, *parts_to_share(query.selection, query.measures)))
 
 
 def _refuse_equal_names(query: Query) -> None:

@@ -20,13 +20,13 @@ from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
-from plume.far_dates import TOO_FAR, python_rows
+from plume.far_dates import TOO_FAR, python_rows, python_values
 from plume.mechanisms.margins import LEVEL, is_reliable
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
 from plume.output.reliability import KEEP, NULL, RELIABLE, rows_to_read, unreliable_values, without_unreliable
-from plume.output.text_table import SHOWN_ROWS, show
+from plume.output.text_table import SHOWN_ROWS, cell, four_digits, show
 from plume.privacy.cost import Spent
 from plume.redaction import redacting
 from plume.schema import refuse_missing
@@ -125,7 +125,7 @@ class Release:
 
     def sides(self, level: float) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
         """Give, for each measure with intervals of this level, the lower and the upper end of each row's."""
-        rows, widths, found = self.rows, self.widths(level), {}
+        rows, widths, found = self.rows, self.widths(level), dict(self._sides_of_compared(level))
         computed = self.margins if self.margins is not None and level == LEVEL else rows.select([])
         for name in rows.column_names:
             if name in widths:
@@ -134,10 +134,24 @@ class Release:
                 found[name] = computed.column(f"{name}_low"), computed.column(f"{name}_high")
         return found
 
+    def _sides_of_compared(self, level: float) -> Iterator[tuple[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]]:
+        """Give the same for numbers that keys were selected by: the smallest of them are shown only if noise made them larger."""
+        strategy = self.explanation.calibrated.releasing
+        for name, part in self._plain_columns():
+            if strategy and self._was_compared(part) and name in self.rows.column_names:
+                low, high = strategy.sides(self.rows.column(name).to_numpy(), level)
+                yield name, (pa.chunked_array([low]), pa.chunked_array([high]))
+
+    def _was_compared(self, part: CalibratedPart) -> bool:
+        return bool(set(part.columns) & set(self.explanation.calibrated.released_by_selection))
+
     def widths(self, level: float) -> dict[str, int | float]:
-        """Say for each measure with an interval how far it reaches to either side; noise alone decides, so all keys have the same."""
+        """Say for each measure whose intervals reach as far in all keys how far that is to either side: noise alone decides.
+
+        Those of a number that keys were selected by are wider near the threshold, and not among them.
+        """
         _refuse_bad_level(level)
-        plain = self._plain_columns()
+        plain = ((name, part) for name, part in self._plain_columns() if not self._was_compared(part))
         return {name: self._width(name, part, level) for name, part in plain if name in self.rows.column_names}
 
     def _width(self, name: str, part: CalibratedPart, level: float) -> int | float:
@@ -181,12 +195,24 @@ class Release:
         """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
-        words = [", ".join(f"{name} ± {part.half_width(LEVEL):.4g}" for name, part in plain)]
-        for name, noisy in self.unreliable.items():
-            is_known = self.margins is not None and len(self) > 0
-            known = f", too noisy in {pc.sum(noisy).as_py()} of {len(self)} keys" if is_known else ""
-            words.append(f"{name} differs by key{known}")
+        words = [
+            ", ".join(
+                f"{name} ± {four_digits(part.half_width(LEVEL))}{self._near_threshold(part)}" for name, part in plain
+            )
+        ]
+        words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
         return printable("; ".join(filter(None, words)))
+
+    def _noise_by_key(self, name: str, noisy: pa.ChunkedArray) -> str:
+        if self.margins is None or not len(self):
+            return f"{name} differs by key"
+        if not self.explanation.query.keys:  # a total is one row
+            low, high = (cell(python_values(self.margins.column(f"{name}_{side}"))[0]) for side in ("low", "high"))
+            return f"{name} from {low} to {high}"
+        return f"{name} differs by key, too noisy in {pc.sum(noisy).as_py():,} of {len(self):,} {'keys' if len(self) > 1 else 'key'}"
+
+    def _near_threshold(self, part: CalibratedPart) -> str:
+        return " and more near the threshold" if self._was_compared(part) else ""
 
     @property
     def unreliable(self) -> dict[str, pa.ChunkedArray]:
@@ -291,7 +317,7 @@ class Release:
         return int(self.rows.num_rows)
 
     def __str__(self) -> str:
-        return "\n".join([show(self.rows_to_read, unreliable=self.unreliable), *map(printable, summarize(self))])
+        return "\n".join([draw(self, SHOWN_ROWS), *map(printable, summarize(self))])
 
     def __repr__(self) -> str:
         return str(self)
@@ -326,6 +352,12 @@ def _reliability(name: str, rows: int, margins: pa.Table | None, extent: float) 
     if margins is None:
         return pa.nulls(rows, pa.bool_())
     return is_reliable(margins.column(f"{name}_low"), margins.column(f"{name}_high"), extent)
+
+
+def draw(release: Release, limit: int) -> str:
+    """Draw the first rows as plain text."""
+    keys = len(release.explanation.query.keys)
+    return show(release.rows_to_read, limit, unreliable=release.unreliable, leading=keys)
 
 
 def summarize(release: Release) -> list[str]:

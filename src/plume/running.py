@@ -17,7 +17,6 @@ from plume.computed_keys import rows_of_query
 from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
-from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import may_lose_integers
@@ -119,8 +118,7 @@ def _show(explanation: Explanation, data: Any, engine: Engine) -> AbstractContex
     """Show where a run is."""
     names = dict.fromkeys(step.name for stage in explanation.plan for step in steps(stage))
     tables = data.tables.values() if isinstance(data, Relation) else [table_for(explanation.query, data)]
-    # What Spark reads is read elsewhere.
-    return show_progress(names, bytes_to_read(tables) if isinstance(engine, DuckDB) else None)
+    return show_progress(names, bytes_to_read(tables) if engine.reads_here else None)
 
 
 def _both(one: OnStep, other: OnStep) -> OnStep:
@@ -194,11 +192,12 @@ def _run_planned(
         while isinstance(planned, OpenQuery):
             what = planned.open[0]
             planned, above[what] = _choose_next(planned, walk, session)
-        planned = _rewritten_for(session, planned)
-        rows = walk.through(planned.plan, to=planned.plan[-1], order=planned.calibrated.keys)
+        running = _rewritten_for(session, planned)
+        rows = walk.through(running.plan, to=running.plan[-1], order=planned.calibrated.keys)
     released = rows.drop_columns(list(planned.calibrated.unnamed_keys))
     if not any(may_lose_integers(table.content, table.kinds, stated=table.stated) for table in tables.values()):
         released = with_whole_sums(released, planned.calibrated.query, schema)
+    # Of the plan as the query has it, which no row decides: how it is rewritten tells how large the files are.
     return release_of(released, Explanation(planned), private=entropy.private, above=above)
 
 
@@ -212,7 +211,7 @@ def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
 def read_rows(session: Session, query: Query, relation: Relation | None, *, source: str) -> Schema:
     """Make the rows of a query readable in a session that has its tables, and refuse those that do not fit it."""
     if relation is not None:
-        _relate(session, relation)
+        _define_relation(session, relation)
     schema = session.schema(INPUT)
     check_schema(query, schema, source=source)
     return schema
@@ -235,7 +234,7 @@ def _rewritten_for(session: Session, planned: Planned) -> Planned:
     return checked(replace(planned, plan=session.rewrite(planned.plan)))
 
 
-def _relate(session: Session, relation: Relation) -> None:
+def _define_relation(session: Session, relation: Relation) -> None:
     """Make the rows of a relation, once its tables fit it."""
     check_relation(relation, {name: session.schema(name) for name in relation.tables})
     misfit = ColumnTypeError(
@@ -244,7 +243,7 @@ def _relate(session: Session, relation: Relation) -> None:
     )
     with redacting(EngineError, to=misfit):
         check_meetings(relation.meetings, cache(session.columns))
-        session.relate(INPUT, relation.select)
+        session.define_relation(INPUT, relation.select)
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:

@@ -19,6 +19,7 @@ STRATEGIES = (
     "weighted_gaussian",
     "pooled_gaussian",
     "two_round_weighted_gaussian",
+    "released_users",
 )
 """The ways to select keys; each is a module of its name in `plume.selection`."""
 NOISES = ("laplace", "gaussian")
@@ -87,7 +88,12 @@ SETTINGS = (
         sql_help="the column that identifies the user, as in privacy_unit_column = user_id",
     ),
     Setting(
-        "keys", SettingKind.NAMES, "Column to group by; repeatable.", required=True, option="key", metavar="COLUMN"
+        "keys",
+        SettingKind.NAMES,
+        "Column to group by; repeatable. Or give --key-as or --no-keys.",
+        required=True,
+        option="key",
+        metavar="COLUMN",
     ),
     Setting(
         "measures",

@@ -65,6 +65,8 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
     [
         "'x' is no ledger of Plume",
         "keys with so many users",
+        "one user changes at most so much",
+        "So much is left",
         "it is never made by the way",
         "Tell a Polars LazyFrame.",
         "tells whether a key is there",
@@ -78,6 +80,7 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "the sum of what users say",
         "a row of the histogram",
         "a date or a moment",
+        "Moments without a time zone",
         "data are read",
     ],
 )
@@ -94,6 +97,12 @@ def test_a_slip_is_seen(text: str, tmp_path: Path) -> None:
         'raise UsageError(f"{x} is no thing")\n',
         'raise text.refusal(tree, "this is no thing")\n',
         'option("--a", help="so many")\n',
+        "x = 1  # this is no thing\n",
+        "# a comment whose words are so\n# many\nx = 1\n",
+        'STEPS = 2\n"""Steps, so many."""\n',
+        'def f():\n    return f"moments between {x} and {y}"\n',
+        'def f():\n    return [g(x), "this is no thing"]\n',
+        'def f():\n    yield "this is no thing"\n',
     ],
 )
 def test_a_slip_in_code_is_seen(source: str, tmp_path: Path) -> None:
@@ -104,7 +113,14 @@ def test_a_slip_in_code_is_seen(source: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["there is no column", "so many keys that it ends", "killed at random moments", "`is no code`", "is no longer"],
+    [
+        "there is no column",
+        "so many keys that it ends",
+        "by so much more that it ends",
+        "killed at random moments",
+        "`is no code`",
+        "is no longer",
+    ],
 )
 def test_plain_english_is_left_alone(text: str, tmp_path: Path) -> None:
     page = tmp_path / "page.md"

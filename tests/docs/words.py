@@ -1,12 +1,15 @@
 """What users read, and the words in it that docs/glossary.md decided against.
 
-Users read docstrings, messages of errors and help texts of the package, its templates, and the prose of pages. Run as a program, it lists
-every place where another word would be better: `.venv/bin/python tests/docs/words.py`.
+Users read docstrings, messages of errors, help texts and whatever functions return of the package, its templates, and the prose of pages;
+who reads the code reads its comments too. Run as a program, it lists every place where another word would be better:
+`.venv/bin/python tests/docs/words.py`.
 """
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +23,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 _COMPARED = "longer|more|less|fewer|larger|smaller|better|worse|likelier|easier|further|other"
 UNIDIOMATIC = {
     "is not a": rf"(?<!here )\b(?:is|are) no (?!(?:{_COMPARED})\b)[a-z]",
-    "the number itself": r"\bso many\b(?!(?: \w+)? that\b)",
+    "the number itself, as much or that much": r"\b[Ss]o (?:many|much)\b(?!(?: \w+)? that\b)",
     "(leave it out)": r"\bby the way\b",
     "return whether, say whether": r"^Tell |\b[Tt]ells? whether\b",
     "a positive whole number": r"\bfrom 1 on\b",
@@ -33,7 +36,7 @@ DECIDED = {
     "clip (one user)": r"\bclamp(?:s|ed)? (?:a|the|each|one|every) users?\b",
     "contribution": r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b|\bwhat (?:these |the )?users? says?\b",
     "bucket": r"\brows? of (?:the|a|that|its|this) (?:noised )?histograms?\b",
-    "timestamp": r"\b(?<!at the )(?<!at that )(?<!random )(?<!at any )moments?\b",
+    "timestamp": r"(?i)\b(?<!at the )(?<!at that )(?<!random )(?<!at any )moments?\b",
 }
 FORBIDDEN = UNIDIOMATIC | DECIDED
 NAMES = {
@@ -85,6 +88,7 @@ def read(path: Path) -> Iterator[tuple[int, str]]:
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         yield from _messages(ast.parse(text))
+        yield from _comments(text)
         return
     prose = re.sub(r"(?ms)^```.*?^```$|`[^`\n]*`|<!--.*?-->", lambda found: "\n" * found[0].count("\n"), text)
     yield from enumerate(prose.splitlines(), start=1)
@@ -92,12 +96,41 @@ def read(path: Path) -> Iterator[tuple[int, str]]:
 
 def _messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (said := ast.get_docstring(node)):
-            yield node.body[0].lineno, re.sub(r"\s+", " ", said)
+        if isinstance(node, ast.Expr) and _text(node.value):
+            yield node.lineno, re.sub(r"\s+", " ", _text(node.value).strip())
         if isinstance(node, ast.Call) and _is_error(node.func):
             yield from ((part.lineno, _text(part)) for part in node.args if _text(part))
         if isinstance(node, ast.keyword) and node.arg == "help":
             yield node.value.lineno, _text(node.value)
+        if isinstance(node, ast.Return | ast.Yield) and node.value is not None:
+            yield from ((part.lineno, _text(part)) for part in _whole_texts(node.value))
+
+
+def _whole_texts(node: ast.expr) -> Iterator[ast.expr]:
+    """Find the texts in an expression, and take none of them apart."""
+    if _text(node):
+        yield node
+        return
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.expr):
+            yield from _whole_texts(part)
+
+
+def _comments(source: str) -> Iterator[tuple[int, str]]:
+    """Give the comments of a module; those of lines that follow each other are one."""
+    begun, last, words = 0, 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line, text = token.start[0], token.string.lstrip("#").strip()
+        if line == last + 1:
+            last, words = line, f"{words} {text}"
+            continue
+        if words:
+            yield begun, words
+        begun, last, words = line, line, text
+    if words:
+        yield begun, words
 
 
 def _is_error(called: ast.expr) -> bool:

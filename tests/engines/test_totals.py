@@ -13,6 +13,7 @@ from exact import exact_release
 from plume.engines import duckdb as duckdb_engine
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
+from plume.tuning.curves import draw_expectation
 from questions import asking
 
 # Some users have many rows, some rows have no user, and some no key.
@@ -103,6 +104,12 @@ def test_what_is_told_of_a_total_has_no_key() -> None:
     assert set(release.intervals().rows.column_names[3:]) >= {"users_low", "v_sum_high"}
 
 
+def test_a_total_is_cut_off_by_no_limit_of_keys() -> None:
+    assert "bounds of count, v_sum" in plume.run(total(), ROWS).cut_off
+    assert "max_keys_per_user" not in plume.run(total(), ROWS).cut_off
+    assert plume.run(total(measures=[plume.users()]), ROWS).cut_off == ""
+
+
 def test_a_total_is_charged_once_and_given_again(tmp_path: Path) -> None:
     ledger = plume.Ledger.create(tmp_path / "l", datasets={"d": plume.Budget(1000, 0.9)})
     asked = {"ledger": ledger.dataset("d"), "release_id": "total"}
@@ -115,6 +122,7 @@ def test_a_total_is_charged_once_and_given_again(tmp_path: Path) -> None:
 def test_expect_and_need_know_totals() -> None:
     query = total(budget=plume.Budget(1), measures=[plume.users()])
     assert "no keys" in str(plume.expect(query))
+    assert "<h1>users in total</h1>" in draw_expectation(plume.expect(query))
     assert "always: there are no keys" in str(plume.need(query, error=0.05, users=500))
 
 
@@ -123,4 +131,6 @@ def test_a_report_of_a_total_is_made(tmp_path: Path) -> None:
     page = (tmp_path / "total.html").read_text()
     assert "<title>users, count, v_sum in total</title>" in page
     assert "keys released" not in page
+    assert "Find a key" not in page
+    assert "In this release all records of a u count together, within the bounds of each measure." in page
     assert "<th>key" not in page

@@ -93,6 +93,69 @@ def test_a_missing_value_does_not_change_the_type_of_a_sum_over_pandas(dtype: st
     assert types == {released}
 
 
+@pytest.mark.parametrize("beside", [[3, 3, 1], [True, True, False]], ids=["integers", "booleans"])
+@pytest.mark.parametrize("asked", ["sums", "a mean beside it", "a condition", "a computed key", "a statement"])
+def test_a_missing_value_does_not_change_the_type_of_a_sum_over_another_column(
+    beside: list[object], asked: str
+) -> None:
+    """The other column keeps its type, whatever pandas makes of the one with the missing value."""
+
+    def released(values: list[object]) -> str:
+        people = [f"user {user}" for user in range(len(values))]
+        visits = pd.array([3] * len(values), dtype="Int64")
+        frame = pd.DataFrame({"u": people, "k": "a", "visits": visits, "beside": values})
+        whole, public = plume.sum("visits", 0, 5), {"public_keys": ["a"]}
+        queries = {
+            "sums": asking(measures=[whole, plume.sum("beside", 0, 5)], **public),
+            "a mean beside it": asking(measures=[whole, plume.mean("beside", 0, 5)], **public),
+            "a condition": asking(measures=[whole, plume.count(1, column="beside")], **public),
+            "a computed key": asking(keys={"k": "LOWER(k)", "is": "CAST(beside AS BOOLEAN)"}, measures=[whole]),
+        }
+        statement = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 50, delta = 1e-6, privacy_unit_column = u) k, "
+            "SUM(visits, contribution_bounds_per_group => (0, 5)) AS visits_sum "
+            "FROM (SELECT u, k, visits FROM t WHERE beside + 1 > 0) AS some GROUP BY k"
+        )
+        made = plume.run(queries[asked], frame) if asked in queries else plume.sql(statement, tables={"t": frame})
+        return str(made.rows.schema.field("visits_sum").type)
+
+    assert {released([*beside]), released([*beside[:-1], None])} == {"double"}
+
+
+def categories(values: list[object], dtype: object) -> pd.DataFrame:
+    """A column whose values stand once each, in its categories, which have a type of their own."""
+    people = [f"user {user}" for user in range(len(values))]
+    return pd.DataFrame({"u": people, "k": "a", "visits": pd.Series(values, dtype=dtype).astype("category")})  # type: ignore[call-overload] - any type
+
+
+CATEGORIES = [
+    # As pandas makes a column of the values, and with the type that it is told.
+    ([3, 3, 1], [3, 3, None], None, "double"),
+    ([3, 3, 1], [3, 3, 0.5], None, "double"),
+    ([3, 3, 1], [3, 3, 2**63], None, "double"),
+    ([3, 3, 1], [3, 3, 2**64], None, "double"),
+    ([3, 3, 1], [3, 3, "x"], None, "double"),
+    ([3, 3, 1], [3, 3, True], None, "double"),
+    ([3, 3, 1], [None, None, None], None, "double"),
+    ([True, True, False], [None, None, None], None, "double"),
+    ([3, 3, 1], [3, 3, None], object, "double"),
+    ([3, 3, 1], [3, 3, None], "Int64", "int64"),
+    ([3, 3, 1], [None, None, None], "UInt8", "int64"),
+    ([3, 3, 1], [3, 3, None], pd.ArrowDtype(pa.int64()), "int64"),
+    ([True, True, False], [True, True, None], "boolean", "int64"),
+    ([3.0, 3.0, 1.0], [3.0, 3.0, None], None, "double"),
+]
+
+
+@pytest.mark.parametrize(("without", "given", "dtype", "released"), CATEGORIES, ids=str)
+def test_a_value_does_not_change_the_type_of_a_sum_over_categories(
+    without: list[object], given: list[object], dtype: object, released: str
+) -> None:
+    query = asking(measures=plume.sum("visits", 0, 5), public_keys=["a"])
+    frames = [categories(values, dtype) for values in (without, given)]
+    assert {str(plume.run(query, frame).rows.schema.field("visits_sum").type) for frame in frames} == {released}
+
+
 def whole(*sums: float) -> list[int]:
     query = Query(
         user="u", keys="k", measures=total("v", 0, 5), max_keys_per_user=1, budget=plume.Budget(epsilon=1, delta=1e-6)

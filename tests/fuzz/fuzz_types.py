@@ -234,9 +234,11 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    selection = rng.choice(("auto", "pooled_gaussian"))
+    selection = rng.choice(("auto", "pooled_gaussian", "released_users"))
     settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1, "selection": selection}
     settings |= asked
+    if selection == "released_users":
+        settings["measures"] = [plume.users(name="everybody"), *settings["measures"]]
     try:
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:
@@ -380,7 +382,7 @@ def _rows_of_others(text: str, data: dict[str, Any], engine: Engine) -> Counter[
 def _rows_of(relation: Relation, user: str, engine: Engine) -> Counter[str]:
     known = set(OTHERS) | {str(NEAR + n) for n in range(3)} | {str(n) for n in (1, 2, 3)}
     with engine.open(relation.tables) as session:
-        session.relate("input", relation.select)
+        session.define_relation("input", relation.select)
         found = session._connection.sql('SELECT columns(*)::VARCHAR FROM "input"').fetchall()
         names = session._connection.table("input").columns
     return Counter(str(row) for row in found if row[names.index(user)] in known)

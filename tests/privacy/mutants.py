@@ -32,6 +32,7 @@ from plume.plan.printing import account_sql
 from plume.privacy.pooled import ACCOUNT, Charge
 from plume.selection import laplace_threshold as laplace_threshold_module
 from plume.selection.laplace_threshold import LaplaceThreshold
+from plume.selection.released_users import ReleasedUsers
 from plume.selection.truncated_geometric import TruncatedGeometric
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
 
@@ -60,6 +61,7 @@ def query(**changes: Any) -> plume.Query:
 GAUSSIAN = query()
 LAPLACE = query(selection="laplace_threshold", composition="basic")
 POOLED = query(selection="pooled_gaussian")
+RELEASED = query(measures=[plume.users(), plume.count(3)], selection="released_users", max_keys_per_user=1)
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
 
@@ -126,6 +128,27 @@ def keep_as_if(kind: type, **changes: Callable[[Any], Any]) -> Callable[[Patch],
         return original(replace(self, **{name: change(self) for name, change in changes.items()}), weights, entropy)
 
     return lambda patch: patch.setattr(kind, "keep", wrong)
+
+
+def released_as_if(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """Compare and release otherwise than what is priced."""
+    original = ReleasedUsers.release
+
+    def wrong(self: Any, users: Any, entropy: Any) -> Any:
+        return original(replace(self, **{name: change(self) for name, change in changes.items()}), users, entropy)
+
+    return lambda patch: patch.setattr(ReleasedUsers, "release", wrong)
+
+
+def released_by_a_second_draw(patch: Patch) -> None:
+    """One noised number is compared, and another one released."""
+    original = ReleasedUsers.release
+
+    def wrong(self: ReleasedUsers, users: Any, entropy: Any) -> Any:
+        _, shown = original(self, users, entropy)
+        return users + self.noise.sample(len(users), entropy), shown
+
+    patch.setattr(ReleasedUsers, "release", wrong)
 
 
 def kept(name: str, limit: Callable[[int], int]) -> Callable[[Patch], None]:
@@ -322,6 +345,10 @@ def charged_less(patch: Patch) -> None:
 
 
 MUTANTS: dict[str, Mutant] = {
+    "a released number that may be one below the threshold": Mutant(released_as_if(threshold=lower(1)), RELEASED),
+    "a released number of a second draw": Mutant(released_by_a_second_draw, RELEASED),
+    "a released number with half of its noise": Mutant(released_as_if(noise=narrower(2)), RELEASED),
+    "released numbers of users with several keys": Mutant(kept("bounded", all_of_them), RELEASED),
     "accounts that are charged for nothing": Mutant(charged_for_nothing, POOLED),
     "accounts that are charged for some keys only": Mutant(charged_for_some_keys, POOLED),
     "accounts that are charged nine tenths": Mutant(charged_less, POOLED),

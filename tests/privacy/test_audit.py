@@ -13,7 +13,7 @@ from plume.auditing.trial import Trial
 from plume.engines.engine import Engine
 from plume.errors import UsageError
 from privacy.choosing_mutants import CHOOSING, CHOOSING_MUTANTS
-from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, POOLED, query, unchecked
+from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, POOLED, RELEASED, query, unchecked
 from questions import ENGINE
 
 FEW, MANY = 4_000, 20_000
@@ -23,6 +23,8 @@ SHAPES = {
     "Laplace": LAPLACE,
     "geometric": GEOMETRIC,
     "pooled": POOLED,
+    "released": RELEASED,
+    "released alone": query(measures=[plume.users()], selection="released_users", max_keys_per_user=1, min_users=3),
     "public": query(public_keys=["a"], budget=plume.Budget(1)),
     "two rounds": query(selection="two_round_weighted_gaussian", min_users=4),
     "hardly any noise": query(measures=[plume.users(), plume.count(2)], budget=plume.Budget(100, 1e-5)),
@@ -62,9 +64,10 @@ BY_DEFAULT = [
     "a seed used twice",
     "floating-point noise",
     "accounts that are charged for some keys only",
+    "released numbers of users with several keys",
 ]
-# The same where numbers are chosen, which takes longer.
-AT_LENGTH = ["a limit chosen by raw counts"]
+# The same where it takes longer.
+AT_LENGTH = ["a limit chosen by raw counts", "a released number of a second draw"]
 
 
 def when(name: str) -> list[pytest.MarkDecorator]:
@@ -90,7 +93,14 @@ def test_there_are_enough_planted_bugs() -> None:
     assert len(PLANTED) >= 24
 
 
-@pytest.mark.parametrize("asked", [GAUSSIAN, POOLED], ids=["Gaussian", "pooled"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        pytest.param(GAUSSIAN, id="Gaussian"),
+        pytest.param(POOLED, id="pooled"),
+        pytest.param(RELEASED, id="released", marks=pytest.mark.engines),
+    ],
+)
 def test_the_real_build_is_green(asked: plume.Query) -> None:
     assert first_red(asked, FEW) is None
 
@@ -114,6 +124,7 @@ def test_the_report_can_be_kept() -> None:
     kept = json.loads(report.to_json())
     assert report.passed
     assert kept["passed"] is True
+    assert kept["query"].startswith(", ".join(measure.name for measure in SHAPES["public"].measures) + " per ")
     assert {finding["layer"] for finding in kept["findings"]} == {"A", "B", "C", "D"}
     assert str(report).endswith(f"all {len(report.findings)} tests passed")
 

@@ -76,7 +76,9 @@ def test_json_beside_text_is_refused_whatever_the_rows(where: str) -> None:
 def test_the_condition_of_a_measure_is_refused_whatever_the_rows() -> None:
     query = asking(measures=[plume.users(where=BEYOND)])
     rows = people(k=["x"], name=["bob"], t=pa.array([datetime(2020, 1, 1)], pa.timestamp("ns")))
-    with pytest.raises(ColumnTypeError, match=r"'t', whose type TIMESTAMP_NS holds moments between .* with 9999-12-31"):
+    with pytest.raises(
+        ColumnTypeError, match=r"'t', whose type TIMESTAMP_NS holds timestamps between .* with 9999-12-31"
+    ):
         plume.run(query, rows)
 
 

@@ -100,8 +100,15 @@ def test_on_spark_what_cannot_be_told_apart_has_one_unit(one: str, other: str) -
     assert ask(joined(one, other, "user_id"), engine=Spark(), tables=tables)
 
 
-def test_on_spark_two_tables_of_the_catalogue_are_two() -> None:
-    assert ask(joined("searches", "people"), engine=Spark())
+def test_on_spark_a_name_of_the_catalogue_may_be_a_view_of_any_table() -> None:
+    with pytest.raises(StatementError, match="searches and people may hold the same rows"):
+        ask(joined("searches", "people"), engine=Spark())
+    assert ask(joined("searches", "people", "user_id"), engine=Spark())
+    declared = {
+        "searches": plume.private("searches", unit="user_id"),
+        "people": plume.private("people", unit="friend_id"),
+    }
+    assert ask(joined("searches", "people"), engine=Spark(), tables=declared)
 
 
 def test_on_spark_names_that_differ_in_case_are_two_columns() -> None:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -249,9 +250,13 @@ def test_a_report_says_which_numbers_were_chosen_from_noised_data(limit: object,
     assert text.count('except for the numbers left to "auto". Those were chosen from noised numbers') == times
 
 
+def asking(*measures: object) -> plume.Query:
+    return plume.Query(user="u", keys="k", measures=list(measures), max_keys_per_user=1, budget=plume.Budget(1, 1e-6))
+
+
 def noisy_release(*measures: object) -> Release:
     """Three keys, of which the last has a mean that is noise, and larger than the others'."""
-    query = plume.Query(user="u", keys="k", measures=list(measures), max_keys_per_user=1, budget=plume.Budget(1, 1e-6))
+    query = asking(*measures)
     rows = {"k": ["small", "large", "noise"], "users": [100, 900, 30], "v_mean": [2.0, 1.0, 9.0]}
     names = [*query.released_columns]
     table = pa.table({name: rows[name] for name in names} | {"v_mean_reliable": [True, True, False]})
@@ -284,3 +289,31 @@ def test_tables_say_too_noisy_and_leave_out_the_columns_behind_it() -> None:
         assert shown.count(">too noisy</td>") == 1
         assert "<th>v_mean_reliable" not in shown
         assert 'data-value="9.0"' not in shown
+
+
+def test_a_heading_names_four_columns_at_most() -> None:
+    assert "<h1>count, more_<wbr>1, more_<wbr>2, more_<wbr>3 <span>" in make_page(releasing(measures=4))
+    assert "<h1>count, more_<wbr>1, more_<wbr>2 and 2 more <span>" in make_page(releasing(measures=5))
+
+
+def test_what_is_to_be_repeated_imports_what_it_uses() -> None:
+    query = asking(plume.mean("day", date(2026, 1, 1), date(2026, 12, 31)))
+    rows = pa.table({"k": ["x"], "day_mean": [date(2026, 5, 1)], "day_mean_reliable": [True]})
+    assert "<code>import datetime\n\nimport plume\n" in make_page(Release(rows, plume.explain(query), private=True))
+    assert "<code>import plume\n" in make_page(releasing())
+
+
+def test_noise_by_which_a_quantile_is_found_is_not_taken_for_its_error() -> None:
+    query = asking(plume.median("v", 0, 60))
+    explanation = plume.explain(query)
+    assert "v_median (numbers of values): " in str(explanation)
+    assert "v_median (numbers of values)" in str(plume.expect(query))
+    rows = pa.table({"k": ["x"], "v_median": [1.5], "v_median_reliable": [True]})
+    assert "median (numbers of values)<" in make_page(Release(rows, explanation, private=True))
+
+
+def test_noise_on_a_total_of_many_is_written_without_an_exponent() -> None:
+    explanation = plume.explain(asking(plume.sum("v", 0, 1e6)))
+    release = Release(pa.table({"k": ["x"], "v_sum": [1.5]}), explanation, private=True)
+    assert re.search(r"v_sum <small>± \d,\d{3},\d{3}</small>", make_page(release))
+    assert re.search(r"standard deviation \d,\d{3},\d{3}\n", str(explanation))

@@ -91,6 +91,16 @@ def test_a_statement_has_progress_too(watched: Watched, tmp_path: Path) -> None:
     assert watched.size
 
 
+@pytest.mark.parametrize("here", [True, False])
+def test_bytes_are_counted_only_where_this_process_reads_them(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, here: bool
+) -> None:
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    monkeypatch.setattr(DuckDB, "reads_here", here)
+    plume.run(asking(), tmp_path / "rows.parquet", engine=DuckDB(threads=1), progress=True)
+    assert (watched.size is not None) == here
+
+
 def test_who_listens_to_steps_hears_them_beside_a_display(watched: Watched) -> None:
     heard: list[str] = []
     plume.run(asking(), ROWS, engine=ENGINE, progress=True, on_step=heard.append)

@@ -233,6 +233,27 @@ def test_a_very_long_key_is_cut_in_print() -> None:
     assert show(pa.table({"k": ["x" * 10_000]})).splitlines()[1] == "x" * 77 + "..."
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (2.5, "2.5"),
+        (123456.7, "123457"),
+        (999_999.7, "1000000"),
+        (1_234_567.8, "1234568"),
+        (-2e9, "-2000000000"),
+        (1e15, "1e+15"),
+    ],
+)
+def test_large_numbers_are_printed_without_exponents(number: float, text: str) -> None:
+    assert show(pa.table({"sum": [number]})).split() == ["sum", text]
+
+
+def test_wide_noise_is_printed_without_exponents() -> None:
+    wide = release(keys=["x"], measures=[plume.users()], budget=plume.Budget(0.0001, 1e-12))
+    assert wide.widths(0.95)["users"] > 10_000
+    assert wide.noise_in_words == f"users ± {wide.widths(0.95)['users']:,}"
+
+
 def test_only_the_first_rows_are_printed() -> None:
     lines = show(pa.table({"k": list(range(100))})).splitlines()
     assert (len(lines), lines[-1]) == (12, "... 100 rows")

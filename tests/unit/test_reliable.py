@@ -51,10 +51,10 @@ def asking(*measures: object, **changes: object) -> plume.Query:
     return plume.Query(**(settings | changes))
 
 
-def run(*measures: object) -> plume.Release:
+def run(*measures: object, **changes: object) -> plume.Release:
     """On a fixed seed: by chance one mean of one user in some hundred would look reliable."""
     settings = {"engine": DuckDB(threads=1), "pipeline": "plume", "on_step": say_nothing}
-    return run_with(SeededEntropy(1), asking(*measures), PEOPLE, **settings)
+    return run_with(SeededEntropy(1), asking(*measures, **changes), PEOPLE, **settings)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -134,6 +134,13 @@ def test_a_release_without_rows_counts_no_noisy_keys() -> None:
     release = run(MEASURES["seconds_mean"])
     assert release.noise_in_words == "seconds_mean differs by key, too noisy in 1 of 2 keys"
     assert release.taken(pa.array([], pa.int64())).noise_in_words == "seconds_mean differs by key"
+
+
+def test_of_a_total_an_interval_is_told() -> None:
+    """A total is one row: how often values are too noisy says less than between which numbers this one lies."""
+    release = run(MEASURES["seconds_mean"], keys=[], public_keys=None)
+    low, high = (release.margins[f"seconds_mean_{side}"][0].as_py() for side in ("low", "high"))
+    assert release.noise_in_words == f"seconds_mean from {low:.6g} to {high:.6g}"
 
 
 @pytest.mark.parametrize("clash", ["seconds_mean_reliable", "Seconds_Mean_RELIABLE"])

@@ -92,22 +92,29 @@ def test_options_of_statements_are_settings_of_queries() -> None:
     assert set(statement_settings._KNOWN) == {setting.sql for setting in SETTINGS} - {None}
 
 
+def noises_of(strategy: str) -> tuple[str, ...]:
+    """Accounts are charged for Gaussian measures only, and a released number has discrete Laplace noise."""
+    rule = rule_of(strategy)
+    if rule.composed:
+        return NOISES
+    return ("gaussian",) if rule.is_charged_to_accounts else ("laplace",)
+
+
 @pytest.mark.parametrize(
     ("strategy", "noise"),
     [
         (strategy, noise)
         for strategy in STRATEGIES
         for noise in (AUTO, *NOISES)
-        # Accounts are charged for Gaussian measures only.
-        if noise != "laplace" or rule_of(strategy).composed
+        if noise == AUTO or noise in noises_of(strategy)
     ],
 )
 def test_every_strategy_is_scaled_in_each_way_that_it_offers(strategy: str, noise: str) -> None:
     query = plume.Query(
         user="u",
         keys="k",
-        measures=[plume.count(2)],
-        max_keys_per_user=3,
+        measures=[plume.count(2), plume.users()],
+        max_keys_per_user=1 if rule_of(strategy).releases_users else 3,
         budget=plume.Budget(1, 1e-6),
         selection=strategy,
         noise=noise,

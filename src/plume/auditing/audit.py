@@ -140,8 +140,8 @@ def _loud(query: Query) -> Query:
 
 
 def _described(query: Query) -> str:
-    measures = ", ".join(f"{type(measure).__name__} {measure.name}" for measure in query.measures)
-    return (
-        f"{measures} per {', '.join(query.keys)}, {query.max_keys_per_user} keys per {query.user}, "
-        f"epsilon {query.budget.epsilon:g}, delta {query.budget.delta:g}"
+    measures = ", ".join(measure.name for measure in query.measures)
+    grouped = (
+        f"per {', '.join(query.keys)}, {query.max_keys_per_user} keys per {query.user}" if query.keys else "in total"
     )
+    return f"{measures} {grouped}, epsilon {query.budget.epsilon:g}, delta {query.budget.delta:g}"

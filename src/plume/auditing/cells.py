@@ -22,7 +22,7 @@ from plume.privacy.gaussian import delta_of
 LAYER = "C"
 _EXTREMES = {"high": 1e9, "low": -1e9}
 _TIMES = 16
-"""A user above the limit has so many times as many keys as count."""
+"""How many times as many keys as count a user above the limit has."""
 _MANY_RECORDS = 12
 _FEW_KEYS = 4
 _USERS = 200

@@ -15,6 +15,8 @@ from plume.auditing.trial import Trial
 from plume.explanation import Explanation
 
 LAYER = "B"
+Tail = Callable[[int, int], float]
+"""The probability that a draw with a sign comes to at least a number of steps."""
 _PLACES = (0, 0.25, 0.5, 1, 1.5, 2, 3, 4)
 """How far out noise is counted, on both sides, in standard deviations."""
 _SMALL = 0.25
@@ -91,15 +93,33 @@ def noise_of_selected_keys(trial: Trial, draws: int) -> list[Finding]:
     return [
         Finding(
             LAYER,
-            f"{claim.column}: noise on selected keys does not depend on the selection",
-            follows(_drawn(claim, answered, exact[claim.position]), claim.deviation, claim.tail),
+            f"{claim.column}: noise on selected keys {what}",
+            follows(_drawn(claim, answered, exact[claim.position]), claim.deviation, tail),
             len(answered.keys),
         )
         for claim in claims(explanation)
+        for what, tail in [_said_of_selected(claim, explanation, users)]
     ]
 
 
-def follows(drawn: Floats, deviation: float, tail: Callable[[int, int], float]) -> bool:
+def _said_of_selected(claim: Claim, explanation: Explanation, users: int) -> tuple[str, Tail]:
+    """Say what is claimed of the noise on keys with these users that were selected: its law, unless it is what selected them."""
+    strategy = explanation.calibrated.releasing
+    if strategy is None or not set(claim.part.columns) & set(explanation.calibrated.released_by_selection):
+        return "does not depend on the selection", claim.tail
+    least = strategy.threshold - users
+
+    def tail(sign: int, steps: int) -> float:
+        """The chance of such noise, given that it is enough to be shown."""
+        beyond = strategy.noise.tail(max(least, steps))
+        if sign < 0:
+            beyond = max(0.0, strategy.noise.tail(least) - strategy.noise.tail(1 - steps))
+        return beyond / strategy.noise.tail(least)
+
+    return "is what selected them", tail
+
+
+def follows(drawn: Floats, deviation: float, tail: Tail) -> bool:
     """Count how many draws lie beyond each place, and hold that against the probability; scale, centre and tails all show there.
 
     `tail` is the probability that a draw with a sign comes to at least a number of steps.

@@ -33,6 +33,11 @@ class Watching:
         """The SQL it speaks."""
         return self.engine.dialect
 
+    @property
+    def reads_here(self) -> bool:
+        """Whether this process reads the data."""
+        return self.engine.reads_here
+
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator[Session]:
         """Open the engine, with an eye on its noisers."""

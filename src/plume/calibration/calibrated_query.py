@@ -15,6 +15,7 @@ from plume.errors import PlumeBug
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Part
+from plume.mechanisms.users import counts_all_users
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import half_width
@@ -26,6 +27,7 @@ from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
 from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
 from plume.query import Query
+from plume.selection.released_users import ReleasedUsers
 from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import AUTO, BASIC, NOISES
@@ -93,7 +95,7 @@ class CalibratedPart:
         return width if self.unit == 1 else width * float(self.unit)
 
     def chance_within(self, error: Fraction, *, lost: Fraction = Fraction(0)) -> float:
-        """Say how likely a number of which so much is lost is released at most `error` off; one that is rounded is taken to be whole."""
+        """Say how likely a number that lacks `lost` is released at most `error` off; one that is rounded is taken to be whole."""
         if not self.rounded:
             above, below = (math.floor((error + side * lost) / self.unit) + 1 for side in (1, -1))
             return 1 - self.noise.tail(above) - self.noise.tail(below)
@@ -140,6 +142,22 @@ class CalibratedQuery:
     @property
     def _keys_when_selecting(self) -> tuple[int, ...]:
         return tuple(strategy.max_keys_per_user for strategy in self.rounds)
+
+    @property
+    def releasing(self) -> ReleasedUsers | None:
+        """The strategy that selects keys by the released number of users, if it is that one."""
+        return next((strategy for strategy in self.rounds if isinstance(strategy, ReleasedUsers)), None)
+
+    @property
+    def released_by_selection(self) -> tuple[str, ...]:
+        """The columns of integers that selection noises and releases, so that nothing else draws noise for them."""
+        counted = (one for one in self.measures if counts_all_users(one.mechanism))
+        return tuple(dict.fromkeys(name for one in counted for name in one.state.values())) if self.releasing else ()
+
+    @property
+    def noised_parts(self) -> tuple[CalibratedPart, ...]:
+        """The parts that get their noise once keys are selected."""
+        return tuple(part for part in self.parts if not set(part.columns) & set(self.released_by_selection))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -311,12 +329,12 @@ def _least(measure: MeasureColumns) -> int:
 def budget_of_gaussian_noise(query: Query) -> Budget:
     """Say what the noise of an all-Gaussian query may spend together.
 
-    With two rounds the delta of both thresholds is taken off first: what a user can do in the second round depends on the first
-    (docs/guarantees/two-round-weighted-gaussian.md).
+    With two rounds a little of delta is kept back: what a user can do in the second round depends on the first, and with all of delta
+    spent on noise no threshold would be high enough (docs/guarantees/two-round-weighted-gaussian.md).
     """
     budget, strategy = query.budget, _strategy(query, "gaussian")
-    taken = 0.0 if strategy is None else rule_of(strategy).delta_of_thresholds
-    return Budget(budget.epsilon, budget.delta - taken * budget.delta)
+    kept_back = 0.0 if strategy is None else rule_of(strategy).delta_kept_back
+    return Budget(budget.epsilon, budget.delta - kept_back * budget.delta)
 
 
 def _with_gaussian_measures(shared: _Shared, rounds: tuple[SelectionStrategy, ...]) -> CalibratedQuery:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from plume.errors import BudgetError
+from plume.mechanisms.users import counts_all_users
 from plume.query import SELECTION, Query
+from plume.released_number import releases_users
 from plume.selection.rule import rule_of
 from plume.settings import AUTO
 
@@ -19,17 +21,31 @@ class Shares:
 
     selection: Fraction
     measures: tuple[Fraction, ...]
-    """Of each measure, or of each part of a measure."""
+    """Of each measure, or of each part of a measure. Where selection releases `users()`, it has selection's share, which counts once."""
     choices: tuple[Fraction, ...] = ()
     """Of each number that is chosen."""
 
 
 def shares_of(query: Query) -> Shares:
     """Share the budget out among selection, choices of numbers, and measures."""
+    if releases_users(query.selection):
+        return _shares_with_released_users(query)
     names = tuple(measure.name for measure in query.measures)
     selects_keys = not query.has_public_keys
     selection = rule_of(query.selection).weight(query.selection_limit) if query.selection != AUTO else Fraction(1)
     return share(dict(query.shares), names, selects_keys=selects_keys, choices=query.choices, selection=selection)
+
+
+def _shares_with_released_users(query: Query) -> Shares:
+    """Give `users()` what selection has: both are one part, which is paid once."""
+    released = [counts_all_users(measure) for measure in query.measures]
+    others = tuple(one.name for one in query.measures if not counts_all_users(one))
+    weights = dict(query.shares)
+    if not others:
+        weights.setdefault(SELECTION, Fraction(1))
+    shared = share(weights, others, selects_keys=True)
+    of_others, of_each = iter(shared.measures), shared.selection / sum(released)
+    return Shares(shared.selection, tuple(of_each if is_released else next(of_others) for is_released in released))
 
 
 def share(

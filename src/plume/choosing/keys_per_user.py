@@ -1,8 +1,12 @@
-"""Where max_keys_per_user="auto" is chosen: `choose_limit` decides from a noised histogram of how many selected keys users have.
+"""Where max_keys_per_user="auto" is chosen: `choose_limit` decides, from a noised histogram of how many selected keys users have.
 
-`choosing/open_query.py` plans the histogram, in which each user is in one bucket, as a stage between selection and release; `running.py`
-runs that stage and asks for the decision. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is
-post-processing of what it gives. docs/guarantees/auto-limit.md.
+It takes the one of `CANDIDATES` with the smallest estimated error. `choosing/open_query.py` plans the histogram, in which each user is in
+one bucket, as a stage between selection and release, and tells `choose_limit` how much noise there is; `running.py` runs that stage and
+asks for the decision. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is post-processing of what it
+gives. docs/guarantees/auto-limit.md.
+
+Bounds of measures are chosen in `choosing/sizes.py`. Limits that `plume tune` and `plume need` recommend are not chosen in a run:
+`tuning/`.
 """
 
 import math
@@ -50,6 +54,7 @@ class NoiseKeysPerUser:
     """Buckets play the part of keys, and each user is in one."""
     reads: tuple[str, ...] = (USERS, FULLNESS)
     writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
+    passes: tuple[str, ...] = ()
     chooses_rows: bool = False
     account: None = None
     moved: None = None

@@ -44,7 +44,7 @@ from plume.query import Query
 from plume.settings import AUTO
 
 _KEYS = "keys"
-# One part in so many.
+# One contribution in four is taken to be as large as it can be.
 _OFTEN_FULL = 4
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from plume.cli.help import HelpfulCommand
+from plume.cli.number_types import NUMBER, WHOLE
 from plume.cli.options import combine_options, force_option, query_options, query_options_without_epsilon, quiet_option
 from plume.settings import AUTO, STRATEGIES
 
@@ -13,7 +14,7 @@ grid_options = combine_options(
     click.option(
         "--limit",
         "limits",
-        type=int,
+        type=WHOLE,
         multiple=True,
         metavar="N",
         help="Try this --max-keys-per-user as well; repeatable.",
@@ -21,7 +22,7 @@ grid_options = combine_options(
     click.option(
         "--at-epsilon",
         "epsilons",
-        type=float,
+        type=NUMBER,
         multiple=True,
         metavar="NUMBER",
         help="Try this --epsilon as well; repeatable.",
@@ -62,7 +63,7 @@ layout_option = click.option(
 @click.option(
     "--users-per-key",
     "users",
-    type=int,
+    type=WHOLE,
     multiple=True,
     metavar="N",
     help="Show the chance that a key with this many users is released; repeatable.",
@@ -92,17 +93,17 @@ def expect(**options: Any) -> None:
     ),
 )
 @query_options_without_epsilon
-@click.option("--users-per-key", "users", type=int, required=True, metavar="N", help="How many users the key has.")
+@click.option("--users-per-key", "users", type=WHOLE, required=True, metavar="N", help="How many users the key has.")
 @click.option(
     "--error",
-    type=float,
+    type=NUMBER,
     metavar="SHARE",
     help="How far off numbers may be, relative to users or --total, such as 0.05.",
 )
 @click.option(
     "--absolute-error",
     "absolute",
-    type=(str, float),
+    type=(str, NUMBER),
     multiple=True,
     metavar="MEASURE NUMBER",
     help="How far off a measure may be in its own unit instead; inf if any error will do; repeatable.",
@@ -110,18 +111,18 @@ def expect(**options: Any) -> None:
 @click.option(
     "--total",
     "totals",
-    type=(str, float),
+    type=(str, NUMBER),
     multiple=True,
     metavar="MEASURE NUMBER",
     help="What a measure is in such a key, which --error is relative to; repeatable.",
 )
 @click.option(
-    "--chance", type=float, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
+    "--chance", type=NUMBER, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
 )
 @keys_of_user_option
 @click.option(
     "--values-of-user",
-    type=int,
+    type=WHOLE,
     default=1,
     show_default=True,
     metavar="N",
@@ -130,7 +131,7 @@ def expect(**options: Any) -> None:
 @click.option(
     "--limit",
     "limits",
-    type=int,
+    type=WHOLE,
     multiple=True,
     metavar="N",
     help="Try this --max-keys-per-user as well, and take the one that costs least; repeatable.",

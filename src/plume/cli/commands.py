@@ -171,7 +171,14 @@ def audit(**options: Any) -> None:
     "--users", callback=whole_number(1, 10**12), required=True, metavar="N", help="How many to make up, such as 1e6."
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="A .parquet file.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed, the same data.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="The same seed, the same data.",
+)
 @force_option
 @quiet_option
 def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None:
@@ -199,7 +206,14 @@ def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None
     metavar="N",
     help="How many to make up.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same data.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The same seed, the same data.",
+)
 @quiet_option
 def demo(*, users: int, seed: int, quiet: bool) -> None:
     """Release made-up recipe searches, private beside exact.

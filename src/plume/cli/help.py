@@ -46,6 +46,13 @@ class HelpfulCommand(click.Command):
         super().__init__(*args, **settings)
         self.examples = examples
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Say what an option is that is missing, as its help does."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as refusal:
+            raise missing(refusal.param, ctx) from None
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command is for, and its examples to the letter."""
         super().format_help_text(ctx, formatter)
@@ -63,6 +70,12 @@ class HelpfulCommand(click.Command):
         for title, rows in _grouped(self.get_params(ctx), ctx):
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+
+def missing(param: click.Parameter | None, ctx: click.Context) -> click.MissingParameter:
+    """Say that an option is missing, and what it is, as its help does."""
+    meaning = param.help if isinstance(param, click.Option) else None
+    return click.MissingParameter(message=meaning, ctx=ctx, param=param)
 
 
 class HelpfulGroup(HelpfulCommand, click.Group):

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from plume.cli.help import HelpfulGroup
+from plume.cli.number_types import NUMBER
 from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options
 
 _file = click.argument("file", type=click.Path(path_type=Path))
@@ -43,10 +44,10 @@ def ledger() -> None:
 @_file
 @click.option("--dataset", required=True, metavar="NAME", help="What to call it.")
 @click.option(
-    "--epsilon", type=float, required=True, metavar="NUMBER", help="The most all its releases may spend together."
+    "--epsilon", type=NUMBER, required=True, metavar="NUMBER", help="The most all its releases may spend together."
 )
 @click.option(
-    "--delta", type=float, default=0.0, metavar="NUMBER", help="The same; above 0 unless all keys are public."
+    "--delta", type=NUMBER, default=0.0, metavar="NUMBER", help="The same; above 0 unless all keys are public."
 )
 def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
     """Give a dataset a budget, in a new ledger or in an existing one."""

@@ -96,7 +96,7 @@ def main() -> None:
     if threading.current_thread() is threading.main_thread():
         _end_as_if_interrupted()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # A terminal that does not know a letter shows its number; that is no reason to fail.
+        # A terminal that does not know a letter shows its number; that is not a reason to fail.
         sys.stdout.reconfigure(errors="backslashreplace")
 
 

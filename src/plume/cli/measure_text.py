@@ -6,6 +6,7 @@ import re
 import warnings
 from contextlib import suppress
 from datetime import date, datetime
+from difflib import get_close_matches
 from typing import Any
 
 from plume.errors import ArgumentError, MeasureError
@@ -52,8 +53,20 @@ def _function(tree: ast.expr, text: str) -> str:
         case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)) if name in FORMS or name in ALIASES:
             return ALIASES.get(name, name)
         case _:
-            known = "; ".join(form.example for form in FORMS.values())
-            raise MeasureError(f"unknown measure {text!r}; write one of: {known}.")
+            raise MeasureError(f"unknown measure {text!r}; {_advice(tree)}")
+
+
+def _advice(tree: ast.expr) -> str:
+    """Say what to write, and before that the measure whose name is nearest, if any is near."""
+    known = "; ".join(form.example for form in FORMS.values())
+    match tree:
+        case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)):
+            near = get_close_matches(name.casefold(), [*FORMS, *ALIASES], n=1)
+        case _:
+            near = []
+    return (
+        f"did you mean {ALIASES.get(near[0], near[0])}? Write one of: {known}." if near else f"write one of: {known}."
+    )
 
 
 def _given(tree: ast.expr, call: str, text: str) -> list[tuple[str | None, Any]]:

@@ -9,7 +9,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from plume.cli.help import HelpfulCommand
+from plume.cli.help import HelpfulCommand, missing
+from plume.cli.number_types import NUMBER, WHOLE
 from plume.settings import AUTO, REQUIRED, SETTINGS, Setting, SettingKind
 
 Command = Callable[..., None]
@@ -56,7 +57,7 @@ class OneForm(HelpfulCommand):
                 raise click.UsageError(f"{param.opts[0]} {beside}.", ctx)
         for param in self.params:
             if not stated and param.name in REQUIRED and param not in given and not _is_spared(param, ctx):
-                raise click.MissingParameter(ctx=ctx, param=param)
+                raise missing(param, ctx)
         return rest
 
 
@@ -66,7 +67,14 @@ def _is_given(ctx: click.Context, param: click.Parameter) -> bool:
 
 
 def _number_or_auto(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
-    return value if value in (None, AUTO) else click.INT.convert(value, param, ctx)
+    if value in (None, AUTO):
+        return value
+    try:
+        return WHOLE.convert(value, param, ctx)
+    except click.BadParameter:
+        raise click.BadParameter(
+            f"{value!r} is not a whole number; write one such as 16, or {AUTO!r}.", ctx, param
+        ) from None
 
 
 _from_file = click.option(
@@ -83,12 +91,12 @@ _READ_AS: dict[SettingKind, dict[str, Any]] = {
     SettingKind.NAMES: {"multiple": True},
     SettingKind.CONDITION: {},
     SettingKind.KEYS: {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
-    SettingKind.WHOLE: {"type": int, "show_default": True},
-    SettingKind.SIZE: {"type": int},
+    SettingKind.WHOLE: {"type": WHOLE, "show_default": True},
+    SettingKind.SIZE: {"type": WHOLE},
     SettingKind.LIMIT: {"type": click.UNPROCESSED, "callback": _number_or_auto},
-    SettingKind.NUMBER: {"type": float},
+    SettingKind.NUMBER: {"type": NUMBER},
     SettingKind.WORD: {"show_default": True},
-    SettingKind.WEIGHTS: {"type": (str, float), "multiple": True},
+    SettingKind.WEIGHTS: {"type": (str, NUMBER), "multiple": True},
     SettingKind.EXPRESSIONS: {"type": (str, str), "multiple": True},
 }
 """How click reads a setting of each kind."""
@@ -211,7 +219,7 @@ force_option = click.option("--force", is_flag=True, help="Replace files that ex
 output_options = combine_options(
     click.option(
         "--intervals",
-        type=float,
+        type=NUMBER,
         metavar="LEVEL",
         help="Add columns _low and _high: where values before noise lie, such as 0.95.",
     ),
@@ -232,7 +240,7 @@ output_options = combine_options(
         help="Keep means, deviations and quantiles that are mostly noise, or put NULL in their place.",
     ),
     click.option(
-        "--top", type=(int, str), metavar="N COLUMN", help="Only the N rows with the largest values in a column."
+        "--top", type=(WHOLE, str), metavar="N COLUMN", help="Only the N rows with the largest values in a column."
     ),
     force_option,
 )

@@ -13,9 +13,8 @@ from plume.errors import OutputError
 from plume.output.csv_rows import csv_pieces
 from plume.output.files import write_text
 from plume.output.json_rows import json_pieces, write_json
-from plume.output.text_table import show
 from plume.redaction import Redaction, redacting
-from plume.release import Release
+from plume.release import Release, draw
 
 if TYPE_CHECKING:
     from plume.tuning.expectation import Expectation
@@ -79,7 +78,7 @@ def _print_rows(release: Release, layout: str | None, say: Say) -> None:
     rows = release.to_arrow()
     match layout or ("table" if sys.stdout.isatty() else "csv"):
         case "table":
-            put(f"{show(release.rows_to_read, _TABLE_ROWS, unreliable=release.unreliable)}\n")
+            put(f"{draw(release, _TABLE_ROWS)}\n")
             if rows.num_rows > _TABLE_ROWS:
                 say(f"{_TABLE_ROWS} of {rows.num_rows} rows shown; --format csv and --out give all.")
         case "csv":

@@ -26,6 +26,7 @@ from plume.output.files import with_not_private_suffix
 from plume.query import Query
 from plume.release import Release, refuse_intervals, summarize
 from plume.running import run
+from plume.schema import refuse_missing
 from plume.statement.answering import answer, ask, shown_columns
 
 _TABLES = ("tables", "public_tables")
@@ -140,8 +141,10 @@ def _check_shape(options: Mapping[str, Any], columns: Sequence[str], query: Quer
     level, top = options["intervals"], options["top"]
     if level is not None:
         refuse_intervals(level, columns, query.computed_columns)
-    if top is not None and (top[0] < 1 or top[1] not in columns):
-        raise UsageError(f"--top needs a positive number and one of the columns {', '.join(columns)}.")
+    if top is not None:
+        if top[0] < 1:
+            raise UsageError(f"--top is {top[0]}; it must be a positive whole number: how many rows to keep.")
+        refuse_missing(top[1], columns, source="the result")
 
 
 def _shaped(release: Release, options: Mapping[str, Any]) -> Release:

@@ -46,7 +46,7 @@ _MEMORY_PER_THREAD_FOR_SMALL_FILES, _MEMORY_PER_THREAD, _MEMORY_PER_THREAD_FOR_L
     512 * _MB,
 )
 _SMALL_FILES_BYTES, _LARGE_FILES_BYTES = 2**27, 2**31
-# Of the memory for large files so much is held until the session closes, where it would be given back and asked for block by block.
+# This part of the memory for large files is held until the session closes, where it would be given back and asked for block by block.
 _HELD_MEMORY = "80%"
 _MEMORY = r"(?i)[0-9]+(\.[0-9]+)? ?([KMGT]i?B|%)"
 _MOST_THREADS = 4096
@@ -85,6 +85,11 @@ class DuckDB:
         """The SQL it speaks."""
         return DUCKDB
 
+    @property
+    def reads_here(self) -> bool:
+        """Yes: DuckDB is part of this process."""
+        return True
+
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["DuckDBSession"]:
         """Open a connection of our own, let the tables in, then close every other way in or out."""
@@ -111,7 +116,7 @@ class DuckDB:
             "preserve_insertion_order": False,
             # Notebooks would show one, and it tells of the data.
             "enable_progress_bar": False,
-            # Moments with a time zone come back the same wherever this runs.
+            # Timestamps with a time zone come back the same wherever this runs.
             "TimeZone": "UTC",
             # Otherwise a table name could capture a variable of the caller.
             "python_enable_replacements": False,

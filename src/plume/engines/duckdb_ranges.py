@@ -22,7 +22,7 @@ _RANGES = {
     "time": ("00:00:00", "24:00:00", ()),
     "time_ns": ("00:00:00", "24:00:00", ()),
 }
-# Comparing these with a moment of microseconds, or reading them as numbers, is a cast that fails; the others fail as text only.
+# Comparing these with a timestamp of microseconds, or reading them as numbers, is a cast that fails; the others fail as text only.
 _READ_BY_CASTS = frozenset({"timestamp_s", "timestamp_ms", "decimal"})
 
 

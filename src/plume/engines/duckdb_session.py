@@ -59,7 +59,7 @@ class DuckDBSession:
         """Make a step a view."""
         self._execute(name, f"CREATE OR REPLACE TEMP VIEW {identifier(name, DUCKDB)} AS\n{select}")
 
-    def relate(self, name: str, select: str) -> None:
+    def define_relation(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable; it says itself, by TRY, that what fails on a row is NULL.
 
         What fails without a row, such as a constant that is not a condition, fails here, where it is planned.

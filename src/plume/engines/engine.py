@@ -78,7 +78,7 @@ class Session(Protocol):
     """One run on an engine: the tables that were let in are there, every step is made here."""
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
-        """Give a plan as it is better run here, for the same release; whoever runs it checks it again."""
+        """Give a plan as it is better run here, for the same release; whoever runs it checks it again, and keeps nothing of it."""
 
     def printer(self, salt: str = SALT_UNKNOWN) -> Printer:
         """Give what prints steps for this session, with the secret of a run."""
@@ -92,7 +92,7 @@ class Session(Protocol):
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
 
-    def relate(self, name: str, select: str) -> None:
+    def define_relation(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable; what fails on a row is NULL there."""
 
     def keep(self, name: str, select: str) -> None:
@@ -117,6 +117,10 @@ class Engine(Protocol):
     @property
     def dialect(self) -> Dialect:
         """The SQL it speaks."""
+
+    @property
+    def reads_here(self) -> bool:
+        """Whether this process reads the data, so that the operating system can say how many bytes it has read."""
 
     def open(self, tables: Mapping[str, Table]) -> AbstractContextManager[Session]:
         """Let tables in under their names, and nothing else; everything is gone when the session closes."""

@@ -42,6 +42,11 @@ def on_this_machine(path: str) -> str:
     return re.sub(r"^file:/+", "/", path)
 
 
+def is_table_of_spark(text: str) -> bool:
+    """Return whether a text is to Spark the name of a table: a path has a slash or an ending."""
+    return "/" not in text and not text.endswith((".parquet", ".pq"))
+
+
 def find_files(given: Any) -> Files:
     """Find the files that a path, a pattern, a folder or a list of them means."""
     found = [path for one in (given if isinstance(given, list | tuple) else [given]) for path in _expand(one)]

@@ -41,16 +41,23 @@ def is_spark_frame(content: Any) -> bool:
 
 
 def may_lose_integers(content: Any, kinds: Mapping[str, Kind], *, stated: bool) -> bool:
-    """Return whether a column that is read as a number is of integers that pandas makes floating-point as soon as one value is missing.
+    """Return whether a column that is read as a number has a type of numpy's, which pandas makes another as soon as one value is missing.
 
-    Then a row decides the type of the column, which must not show. Of a statement it is not known which columns become numbers.
+    Then a row decides the type of the column, which must not show. What integers become counts as well, or sums over other columns would
+    show that they did. Of a statement it is not known which columns become numbers.
     """
     if not any(map(is_of_pandas, type(content).__mro__)) or not hasattr(content, "dtypes"):
         return False
     numbers = {name for name, kind in kinds.items() if stated or kind is Kind.FLOAT}
     columns = zip(map(str, content.columns), content.dtypes, strict=True)
-    frail = {label for label, dtype in columns if isinstance(dtype, np.dtype) and dtype.kind in "biu"}
+    frail = {label for label, dtype in columns if _is_frail(dtype)}
     return not numbers.isdisjoint(frail | set(map(str, content.index.names)))
+
+
+def _is_frail(dtype: Any) -> bool:
+    """Return whether a type of pandas, or that of its categories, is one of numpy's for numbers or booleans, or for any objects."""
+    values = dtype.categories.dtype if hasattr(dtype, "categories") else dtype
+    return isinstance(values, np.dtype) and values.kind in "biufO"
 
 
 def _is_lazy(content: Any) -> bool:

@@ -49,9 +49,9 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     # Otherwise ${...} inside a name or a constant would be replaced.
     "spark.sql.variable.substitute": "false",
-    # Moments without a time zone stay without one.
+    # Timestamps without a time zone stay without one.
     "spark.sql.timestampType": "TIMESTAMP_NTZ",
-    # Moments with a time zone come back the same wherever this runs.
+    # Timestamps with a time zone come back the same wherever this runs.
     "spark.sql.session.timeZone": "UTC",
     # Dates before 1582 are what they are, and no reason to fail.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -98,6 +98,11 @@ class Spark:
     def dialect(self) -> Dialect:
         """The SQL it speaks."""
         return SPARK
+
+    @property
+    def reads_here(self) -> bool:
+        """No: executors read."""
+        return False
 
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["SparkRun"]:
@@ -153,7 +158,7 @@ class SparkRun:
         """Make a step a view."""
         self._show(name, lambda: self._session.sql(select))
 
-    def relate(self, name: str, select: str) -> None:
+    def define_relation(self, name: str, select: str) -> None:
         """Make the rows of a checked SELECT readable. It is analysed with ANSI mode off, so that what fails on a row is NULL."""
         with self._without_ansi():
             self.define(name, select)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.engines.engine import Table
-from plume.engines.files import refuse_special_file
+from plume.engines.files import is_table_of_spark, refuse_special_file
 from plume.engines.frames import is_spark_frame, to_arrow
 from plume.engines.reading import refuse_ambiguous
 from plume.engines.spark_rows import Sound, sound_for
@@ -40,17 +40,12 @@ def let_in(run: SparkInput, name: str, table: Table) -> None:
         content = content[0]
     if is_spark_frame(content):
         _share_frame(run, name, content, table)
-    elif isinstance(content, str) and _is_table_name(content):
+    elif isinstance(content, str) and is_table_of_spark(content):
         _share_frame(run, name, _named_table(run, content), table)
     elif isinstance(content, str | Path | list | tuple):
         _open_parquet(run, name, content, table)
     else:
         _open_memory(run, name, table)
-
-
-def _is_table_name(text: str) -> bool:
-    """Return whether a text is the name of a table: a path has a slash or an ending."""
-    return "/" not in text and not text.endswith((".parquet", ".pq"))
 
 
 def _named_table(run: SparkInput, name: str) -> Any:
@@ -98,7 +93,7 @@ def _open_parquet(run: SparkInput, name: str, content: Any, table: Table) -> Non
     if not paths:
         raise InputError("the list of files is empty; name at least one Parquet file or folder.")
     for path in paths:
-        with suppress(OSError):  # what is no name of a file here may be one elsewhere
+        with suppress(OSError):  # what is not a name of a file here may be one elsewhere
             refuse_special_file(Path(path))
     milliseconds = columns_in_milliseconds(paths, table.kinds)
     named = repr(paths[0]) if len(paths) == 1 else f"one of {len(paths)} paths"

@@ -23,8 +23,8 @@ def make_frame(rows: pa.Table, session: Any = None) -> Any:
     """Make a DataFrame of rows."""
     # Of rows behind an empty chunk classic Spark sees none.
     known = known_to_spark(rows).combine_chunks()
-    # Left to itself, Spark Connect does not see the types where there are no rows, and takes moments out of their time zone;
-    # PySpark 4.1 would put moments without one into a time zone.
+    # Left to itself, Spark Connect does not see the types where there are no rows, and takes timestamps out of their time zone;
+    # PySpark 4.1 would put timestamps without one into a time zone.
     schema = from_arrow_schema(known.schema, prefer_timestamp_ntz=True)
     return (session or active_session()).createDataFrame(known, schema)
 

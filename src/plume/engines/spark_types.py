@@ -57,7 +57,7 @@ def in_sql(found: Any) -> str:
         case "map":
             return f"MAP<{in_sql(found.keyType)}, {in_sql(found.valueType)}>"
         case "timestamp":
-            # Its short name means moments without a time zone in the session of a run.
+            # Its short name means timestamps without a time zone in the session of a run.
             return "TIMESTAMP_LTZ"
         case _:
             return str(found.simpleString()).upper()

@@ -1,7 +1,8 @@
-"""Where a release is charged to its dataset: once, before any noise is drawn, and only if the limit of the dataset allows it.
+"""Where a release is charged to its dataset: `charge` does it once, before noise is drawn, and only if the budget of the dataset allows it.
 
-`running.py` asks for it before the first step of a run, by way of `claim.py`, which answers a release id that was charged before with the
-rows that were released then. A unique index of the file, in `schema.sql`, makes sure that no release is charged twice.
+`running.py` asks for it when the data is open and before the first step runs, by way of `publishing.py` and `claim.py`. A release id that
+was charged before gets the rows that were released then, and is not charged again; a unique index of the file, in `schema.sql`, makes
+sure of that. What is charged, `price.py` reads off the plan; how charges add up is in `composition.py`.
 """
 
 from dataclasses import asdict
@@ -10,20 +11,20 @@ from pathlib import Path
 from plume.errors import BudgetExceeded, LedgerError
 from plume.ledger.composition import Total, least_total, total
 from plume.ledger.entry import Entry, EntryKind
-from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
 from plume.ledger.store import Refused, append, read_entries
 
 
 def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
-    """Charge a dataset if its limit allows it.
+    """Charge a dataset if its budget allows it.
 
     The total is worked out first, and written only if no other charge was written meanwhile; otherwise it is worked out again.
     """
     while True:
-        limit, charges = account(read_entries(path), dataset)
-        after = total([*charges, price], limit)
-        if not after.within(limit):
-            raise BudgetExceeded(_refusal(dataset, price, limit, charges))
+        budget, charges = account(read_entries(path), dataset)
+        after = total([*charges, price], budget)
+        if not after.within(budget):
+            raise BudgetExceeded(_refusal(dataset, price, budget, charges))
         content = asdict(price) | {
             "request": request,
             "total_epsilon": after.epsilon,
@@ -37,23 +38,23 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
                 raise
 
 
-def account(entries: tuple[Entry, ...], dataset: str) -> tuple[Limit, list[Price]]:
-    """Give the limit of a dataset, and what was charged to it."""
-    limits = {entry.dataset: Limit(**entry.content) for entry in entries if entry.kind == EntryKind.DATASET}
-    if dataset not in limits:
-        known = ", ".join(map(repr, limits)) or "none yet"
+def account(entries: tuple[Entry, ...], dataset: str) -> tuple[DatasetBudget, list[Price]]:
+    """Give the budget of a dataset, and what was charged to it."""
+    budgets = {entry.dataset: DatasetBudget(**entry.content) for entry in entries if entry.kind == EntryKind.DATASET}
+    if dataset not in budgets:
+        known = ", ".join(map(repr, budgets)) or "none yet"
         raise LedgerError(f"the ledger has no dataset {dataset!r}; it has {known}.")
-    return limits[dataset], [
+    return budgets[dataset], [
         entry.price for entry in entries if entry.kind == EntryKind.RESERVED and entry.dataset == dataset
     ]
 
 
-def _refusal(dataset: str, price: Price, limit: Limit, charges: list[Price]) -> str:
-    spent = least_total(charges, limit)
+def _refusal(dataset: str, price: Price, budget: DatasetBudget, charges: list[Price]) -> str:
+    spent = least_total(charges, budget)
     added = sum(charged.delta for charged in charges)
     needed = amount(Total(price.epsilon, price.delta))
-    left = amount(Total(limit.epsilon - spent.epsilon, max(limit.delta - added, 0)))
-    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(limit.epsilon, limit.delta))}."
+    left = amount(Total(budget.epsilon - spent.epsilon, max(budget.delta - added, 0)))
+    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(budget.epsilon, budget.delta))}."
 
 
 def amount(units: Total) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
 from plume.privacy.gaussian import delta_of
 from plume.privacy.losses import Coordinates, Losses, Shape, epsilon_within, few_atoms, summed_delta
 from plume.root import after, smallest
@@ -30,9 +30,9 @@ class Total:
     epsilon: int
     delta: int
 
-    def within(self, limit: Limit) -> bool:
-        """Return whether a limit allows it."""
-        return self.epsilon <= limit.epsilon and self.delta <= limit.delta
+    def within(self, budget: DatasetBudget) -> bool:
+        """Return whether a budget allows it."""
+        return self.epsilon <= budget.epsilon and self.delta <= budget.delta
 
 
 @dataclass(frozen=True)
@@ -44,33 +44,33 @@ class _Parts:
     delta: int
 
 
-def total(charges: Sequence[Price], limit: Limit) -> Total:
-    """Compose charges until a way is found that the limit allows; if none is, the one that comes closest.
+def total(charges: Sequence[Price], budget: DatasetBudget) -> Total:
+    """Compose charges until a way is found that the budget allows; if none is, the one that comes closest.
 
     Guarantee: all these releases together are (epsilon, delta)-differentially private. docs/guarantees/ledger.md.
     """
     tried = []
-    for spent in _ways(charges, limit):
-        if spent.within(limit):
+    for spent in _ways(charges, budget):
+        if spent.within(budget):
             return spent
         tried.append(spent)
     return min(tried, key=lambda spent: spent.epsilon)
 
 
-def least_total(charges: Sequence[Price], limit: Limit) -> Total:
-    """Compose charges in every way, and take the one that shows the least epsilon within the limit's delta."""
-    return min(_ways(charges, limit), key=lambda spent: (not spent.within(limit), spent.epsilon))
+def least_total(charges: Sequence[Price], budget: DatasetBudget) -> Total:
+    """Compose charges in every way, and take the one that shows the least epsilon within the budget's delta."""
+    return min(_ways(charges, budget), key=lambda spent: (not spent.within(budget), spent.epsilon))
 
 
-def _ways(charges: Sequence[Price], limit: Limit) -> Iterator[Total]:
+def _ways(charges: Sequence[Price], budget: DatasetBudget) -> Iterator[Total]:
     """Add charges up, then compose them by their parts and as wholes; the cheapest way first."""
     yield _sum(charges)
     # Nothing composes to less than its sum if it is alone, or if there is no delta to spare.
-    if len(charges) > 1 and limit.delta:
+    if len(charges) > 1 and budget.delta:
         for stated in (_by_parts(charges), _as_wholes(charges)):
-            epsilon = _epsilon(stated, limit)
+            epsilon = _epsilon(stated, budget)
             if epsilon is not None:
-                yield Total(epsilon, limit.delta)
+                yield Total(epsilon, budget.delta)
 
 
 def _sum(charges: Sequence[Price]) -> Total:
@@ -89,9 +89,9 @@ def _by_parts(charges: Sequence[Price]) -> _Parts:
     )
 
 
-def _epsilon(parts: _Parts, limit: Limit) -> int | None:
-    """Find the epsilon at the limit's delta, or nothing if the chance of showing something is above that by itself."""
-    left = (limit.delta - parts.delta) / DELTAS
+def _epsilon(parts: _Parts, budget: DatasetBudget) -> int | None:
+    """Find the epsilon at the budget's delta, or nothing if the chance of showing something is above that by itself."""
+    left = (budget.delta - parts.delta) / DELTAS
     if left <= 0:
         return None
     epsilon = _of_gaussian(parts.mu, left) if not parts.epsilons else _of_mixture(parts, left)

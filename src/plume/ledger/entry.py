@@ -67,7 +67,7 @@ class Entry:
 _HASHED = tuple(part.name for part in fields(Entry) if part.name != "hash")
 
 
-def written(content: Mapping[str, Any]) -> str:
+def canonical_json(content: Mapping[str, Any]) -> str:
     """Write content down in the one way that is hashed."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"))
 
@@ -85,7 +85,7 @@ def read_content(kind: EntryKind, text: str) -> Mapping[str, Any]:
 def hash_of(entry: Entry) -> str:
     """Hash an entry together with the hash of the one before."""
     hashed = {name: getattr(entry, name) for name in _HASHED}
-    return hashlib.sha256(written(hashed).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(hashed).encode()).hexdigest()
 
 
 def refuse_broken_chain(entries: Iterable[Entry]) -> None:

@@ -16,7 +16,7 @@ from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, EntryKind, refuse_broken_chain
 from plume.ledger.history import History
-from plume.ledger.price import DELTAS, EPSILONS, limit_of
+from plume.ledger.price import DELTAS, EPSILONS, dataset_budget
 from plume.ledger.request import describe, recorded
 from plume.ledger.room import Account, BudgetPlan, charge_or_name_largest, plan_charge
 from plume.ledger.shelf import Shelf
@@ -65,10 +65,10 @@ class Ledger:
             raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
         if not isinstance(budget, Budget):
             raise BudgetError(f"budget is {budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
-        limit = limit_of(budget)
+        in_units = dataset_budget(budget)
         if name in self.datasets():
             raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
-        append(self.path, EntryKind.DATASET, name, None, {"epsilon": limit.epsilon, "delta": limit.delta})
+        append(self.path, EntryKind.DATASET, name, None, {"epsilon": in_units.epsilon, "delta": in_units.delta})
         return Dataset(self, name)
 
     def dataset(self, name: str) -> "Dataset":
@@ -152,14 +152,14 @@ class Dataset:
     @property
     def budget(self) -> Budget:
         """The most all releases may spend together."""
-        limit, _ = account(self.ledger.history(), self.name)
-        return Budget(limit.epsilon / EPSILONS, limit.delta / DELTAS)
+        budget, _ = account(self.ledger.history(), self.name)
+        return Budget(budget.epsilon / EPSILONS, budget.delta / DELTAS)
 
     @property
     def spent(self) -> Spent:
         """What was spent so far: an epsilon, and the delta it holds at."""
-        limit, charges = account(self.ledger.history(), self.name)
-        spent = least_total(charges, limit)
+        budget, charges = account(self.ledger.history(), self.name)
+        spent = least_total(charges, budget)
         return Spent(spent.epsilon / EPSILONS, spent.delta / DELTAS)
 
     @property
@@ -168,8 +168,8 @@ class Dataset:
 
         `plan(query)` names the largest epsilon with which a query fits.
         """
-        limit, charges = account(self.ledger.history(), self.name)
-        return max(limit.epsilon - least_total(charges, limit).epsilon, 0) / EPSILONS
+        budget, charges = account(self.ledger.history(), self.name)
+        return max(budget.epsilon - least_total(charges, budget).epsilon, 0) / EPSILONS
 
     def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
         """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""

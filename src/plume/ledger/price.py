@@ -1,4 +1,4 @@
-"""What a release costs, in integers: billionths of epsilon and of mu, 10^-15 of delta. Costs are rounded up, limits down."""
+"""What a release costs, in integers: billionths of epsilon and of mu, 10^-15 of delta. Costs are rounded up, budgets down."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from plume.privacy.cost import Cost, Spent, total_epsilon, total_mu, total_shown
 
 EPSILONS = 10**9
 DELTAS = 10**15
-# SQLite counts to 2**63; a thousand limits of this size still add up below.
+# SQLite counts to 2**63; a thousand budgets of this size still add up below.
 _LARGEST_EPSILON = 10**6
 
 
 @dataclass(frozen=True)
-class Limit:
+class DatasetBudget:
     """The most that all releases of a dataset may spend together, in units."""
 
     epsilon: int
@@ -37,14 +37,14 @@ class Price:
     passing: int
 
 
-def limit_of(budget: Budget) -> Limit:
+def dataset_budget(budget: Budget) -> DatasetBudget:
     """Round a budget down to units."""
     if budget.epsilon > _LARGEST_EPSILON:
         raise BudgetError(f"epsilon is {budget.epsilon!r}; a dataset's may be {_LARGEST_EPSILON:,} at most.")
-    limit = Limit(_units(budget.epsilon, EPSILONS, ROUND_FLOOR), _units(budget.delta, DELTAS, ROUND_FLOOR))
-    if limit.epsilon == 0:
+    in_units = DatasetBudget(_units(budget.epsilon, EPSILONS, ROUND_FLOOR), _units(budget.delta, DELTAS, ROUND_FLOOR))
+    if in_units.epsilon == 0:
         raise BudgetError(f"epsilon is {budget.epsilon!r}; a ledger counts billionths, so it must be at least 1e-9.")
-    return limit
+    return in_units
 
 
 def price_of(costs: Iterable[Cost], spent: Spent, budget: Budget) -> Price:

@@ -13,7 +13,7 @@ from typing import Any
 from plume.errors import BudgetError, BudgetExceeded, RangeError
 from plume.explanation import Explanation
 from plume.ledger.composition import least_total, total
-from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
 from plume.ledger.publishing import price_for
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
@@ -24,7 +24,7 @@ from plume.root import crossing
 _DIGITS = 5
 _CLOSE = 1e-5
 _LEAST_SHARE = 1e-3
-# How far above the limit what cannot be granted at all is said to be.
+# How far above the budget what cannot be granted at all is said to be.
 _REFUSED = 1.0
 _CANNOT_BE_PLANNED = (RangeError, BudgetError, BudgetExceeded)
 
@@ -35,7 +35,7 @@ PriceAt = Callable[[float], Price]
 class Account:
     """What a dataset may spend, and what was charged to it."""
 
-    limit: Limit
+    budget: DatasetBudget
     charges: Sequence[Price]
 
 
@@ -76,15 +76,15 @@ class BudgetPlan:
 def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> BudgetPlan:
     """Say whether a query fits, what would be spent then, and the largest epsilon with which it fits."""
     price = price_for(Explanation(make_plan(query, pipeline)))
-    after, before = total([*account.charges, price], account.limit), least_total(account.charges, account.limit)
-    fits = after.within(account.limit)
+    after, before = total([*account.charges, price], account.budget), least_total(account.charges, account.budget)
+    fits = after.within(account.budget)
     return BudgetPlan(
         dataset=dataset,
         needed=Spent(price.epsilon / EPSILONS, price.delta / DELTAS),
         fits=fits,
         spent_after=Spent(after.epsilon / EPSILONS, after.delta / DELTAS) if fits else None,
         largest_epsilon=largest_epsilon_of(query, account, pipeline),
-        budget=Budget(account.limit.epsilon / EPSILONS, account.limit.delta / DELTAS),
+        budget=Budget(account.budget.epsilon / EPSILONS, account.budget.delta / DELTAS),
         spent=Spent(before.epsilon / EPSILONS, before.delta / DELTAS),
     )
 
@@ -117,26 +117,28 @@ def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float |
 
 
 def largest_epsilon(price_at: PriceAt, account: Account) -> float | None:
-    """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the limit's.
+    """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the budget's.
 
     Each look composes all charges anew, which may take seconds. So the search follows how far off each one is.
     """
-    limit = account.limit.epsilon / EPSILONS
+    epsilon_allowed = account.budget.epsilon / EPSILONS
 
     @cache
     def excess(epsilon: float) -> float:
         try:
-            after = total([*account.charges, price_at(epsilon)], account.limit)
+            after = total([*account.charges, price_at(epsilon)], account.budget)
         except _CANNOT_BE_PLANNED:
             return _REFUSED
-        return after.epsilon / account.limit.epsilon - 1 if after.delta <= account.limit.delta else _REFUSED
+        return after.epsilon / account.budget.epsilon - 1 if after.delta <= account.budget.delta else _REFUSED
 
-    if excess(_short(limit * _LEAST_SHARE)) > 0:
+    if excess(_short(epsilon_allowed * _LEAST_SHARE)) > 0:
         return None
     # Of inverses, since what is searched is the smallest number from which on something holds.
     return _short(
         math.exp(
-            -crossing(lambda inverse: excess(_short(math.exp(-inverse))), -math.log(limit), _CLOSE, first_step=0.5)
+            -crossing(
+                lambda inverse: excess(_short(math.exp(-inverse))), -math.log(epsilon_allowed), _CLOSE, first_step=0.5
+            )
         )
     )
 

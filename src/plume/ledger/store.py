@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from plume.errors import LedgerDamaged, LedgerError, PlumeBug, ResourceError
-from plume.ledger.entry import BEGINNING, Entry, EntryKind, hash_of, read_content, refuse_broken_chain, written
+from plume.ledger.entry import BEGINNING, Entry, EntryKind, canonical_json, hash_of, read_content, refuse_broken_chain
 from plume.ledger.schema import APPLICATION, VERSION, create_tables, refuse_changed_schema
 from plume.output.files import OWNER_ONLY, sync_folder, whole_file, write_new
 from plume.redaction import Redaction, redacting
@@ -97,7 +97,7 @@ def append(path: Path, kind: EntryKind, dataset: str, release_id: str | None, co
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         entry = Entry(number, kind, dataset, release_id, at, content, previous)
         entry = replace(entry, hash=hash_of(entry))
-        values = (number, kind, dataset, release_id, at, written(content), previous, entry.hash)
+        values = (number, kind, dataset, release_id, at, canonical_json(content), previous, entry.hash)
         connection.execute(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
         return entry
 

@@ -1,4 +1,4 @@
-"""Whether a ledger is what it was: the file, the chain, the order of every release, the limits, and the released bytes."""
+"""Whether a ledger is what it was: the file, the chain, the order of every release, the budgets, and the released bytes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from plume.errors import LedgerDamaged
 from plume.ledger.claim import claim_of
 from plume.ledger.composition import total
 from plume.ledger.entry import BEGINNING, Entry, EntryKind, refuse_broken_chain
-from plume.ledger.price import Limit, Price
+from plume.ledger.price import DatasetBudget, Price
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import read_entries, refuse_damaged_file
 
@@ -29,16 +29,16 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
 
 
 def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
-    """Compose anew what was charged, after each charge, and compare with the limits."""
-    limits: dict[str, Limit] = {}
+    """Compose anew what was charged, after each charge, and compare with the budgets."""
+    budgets: dict[str, DatasetBudget] = {}
     charges: dict[str, list[Price]] = {}
     for entry in entries:
         if entry.kind == EntryKind.DATASET:
-            limits[entry.dataset], charges[entry.dataset] = Limit(**entry.content), []
+            budgets[entry.dataset], charges[entry.dataset] = DatasetBudget(**entry.content), []
         elif entry.kind == EntryKind.RESERVED:
             charges[entry.dataset].append(entry.price)
     for dataset, charged in charges.items():
-        if not total(charged, limits[dataset]).within(limits[dataset]):
+        if not total(charged, budgets[dataset]).within(budgets[dataset]):
             raise LedgerDamaged(
                 f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand, "
                 "or charged by Plume 0.1.0, which composed many charges to a trifle too little."

@@ -2,7 +2,7 @@
 
 from plume.plan.nodes import Lookup
 
-# A table of so many keys takes about a tenth of a gigabyte on each executor; the driver sends it within seconds.
+# A table of this many keys takes about a tenth of a gigabyte on each executor; the driver sends it within seconds.
 MOST_BROADCAST_KEYS = 1_000_000
 
 

@@ -79,7 +79,7 @@ class Histogram(Measure):
         return (Part("leaves", most, most**2, unit=Fraction(1, unit), leaves=len(self.edges) - 1),)
 
     def size(self) -> Size:
-        """The values that count: they weigh so much together."""
+        """The values that count, which is what they weigh together."""
         return size_of(self.max_per_key, Clamp(Column("values"), 0, self.max_per_key))
 
     def noise(self, noised: Mapping[str, NoisyTally]) -> Mapping[str, pa.Array]:
@@ -97,7 +97,9 @@ def unit_for(limit: int) -> int:
 
 def _refuse_bad_edges(edges: tuple[Any, ...]) -> None:
     if not 2 <= len(edges) <= MOST_BUCKETS + 1:  # noqa: PLR2004 - the fewest edges with something between them
-        raise RangeError(f"there are {len(edges)} edges; there must be from 2 to {MOST_BUCKETS + 1}.")
+        raise RangeError(
+            f"edges has {len(edges)} {'edge' if len(edges) == 1 else 'edges'}; there must be from 2 to {MOST_BUCKETS + 1}."
+        )
     for edge in edges:
         if isinstance(edge, bool) or not isinstance(edge, int | float) or not abs(edge) <= sys.float_info.max:
             raise RangeError(f"an edge is {shown(edge)}; edges are finite numbers.")

@@ -43,7 +43,7 @@ class Blur:
         Sums of such noise are taken to stay within as many of their own: for Gaussian noise they do, for Laplace noise it is measured.
         """
         normal, deviation = NormalDist().inv_cdf((1 + level) / 2), self.noise.standard_deviation
-        # Of very little noise the deviation is no number above 0.
+        # Of very little noise the deviation is not above 0.
         return max(half_width(self.noise, level) / deviation, normal) if deviation else normal
 
 

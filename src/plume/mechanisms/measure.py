@@ -1,11 +1,27 @@
-"""What all measures share, and how each is asked for: in Python, as text on the command line, and in a statement.
+"""Where a new measure begins: what all measures share, how each is asked for, and what to write, step by step.
 
-A new measure is one module here, which implements `Mechanism` of `mechanism.py` and ends with its `FORMS`; `users.py` is the shortest
-example. It is registered in `forms.py` beside this file and in `plume/__init__.py`, and its proof is one page in docs/guarantees/.
+1. A module here with the name of the measure. `users.py` is the shortest example, `sum.py` one whose values are on a grid.
+   - A frozen dataclass that derives from `Measure`. `word` is what ledgers call it for ever. It has a field for each argument of the
+     measure, under the same name, among them `name` and `where`; `__post_init__` refuses arguments that cannot be.
+   - The operations of `Mechanism`, in `mechanism.py`, on integers: `combine_raw` makes one row of all rows of a user and key,
+     `preprocess` clamps it, `combine_keyed` adds up the rows of a key, and `noise` makes the released columns of noised sums. `parts`
+     says how much one user can change in one key, for which noise is scaled, and `size` how large one row is, by which users are clipped.
+     `columns` names what is released, `value_columns` what is read. Pipelines, engines, prices, checks and audits work by these alone.
+   - What `Measure` below has by default, where it does not fit: `counts`, `is_whole` for whole results, `parts_in_time` for dates, and
+     `extent` and `margins` for columns that are computed from several parts.
+   - The function that makes it, under `@call_checked()`, and `FORMS`: a `Form` with an example for the command line and, if SQL can ask
+     for it, the aggregate of SQL.
+2. Registration: the module in `forms.py` beside this file, and the function in `plume/__init__.py`, three times: for type checkers, in
+   `__all__` and in `_HOMES`. The command line, query files, records, reports and ledgers then know it.
+3. Its proof: one page in docs/guarantees/, which the `Guarantee:` paragraph of the dataclass names. A row in docs/api.md and docs/cli.md.
+4. Tests: the same measure in plain Python in `tests/reference/measures.py`, drawn in `tests/strategies.py`, which engines must equal
+   exactly; a line in `MECHANISMS` of `tests/unit/mechanisms/test_mechanisms.py`, in `QUERY` of `tests/privacy/test_neighbours.py`, in
+   `MEASURES` of `tests/unit/report/test_settings.py`, and its word in `tests/unit/test_tables.py`.
 
 Some measures need more. If SQL can ask for it, its function is named in `CALLS` of `relation/parsing.py`, and `statement/measures.py`
 reads arguments that are special. If its bounds may be left open, or `plume tune` varies it, `auditing/choice.py`, `tuning/tuning.py` and
-`tuning/pairs.py` name it too.
+`tuning/pairs.py` name it too. What no aggregate or expression of `plan/aggregates.py` and `plan/expressions.py` computes is added there and
+printed in `plan/printing/`.
 """
 
 import math

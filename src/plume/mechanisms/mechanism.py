@@ -51,12 +51,12 @@ class Part:
 
 
 def number(name: str, most: int, *, weight: Fraction = Fraction(1), unit: Fraction = Fraction(1)) -> Part:
-    """Make the part that is one integer per key, of which one user changes at most so much."""
+    """Make the part that is one integer per key, which one user changes by at most `most`."""
     return Part(name, absolute=most, squared=most**2, weight=weight, unit=unit)
 
 
 def size_of(most: int, *of: Expression) -> Size:
-    """Make the size of rows whose integers are, in Euclidean norm, at most so much."""
+    """Make the size of rows whose integers are, in Euclidean norm, at most `most`."""
     return Size(of, most**2)
 
 

@@ -18,7 +18,7 @@ from plume.mechanisms.tally import NoisyTally
 BRANCHES = 4
 LEVELS = 6
 LEAVES = BRANCHES**LEVELS
-# Children below so many standard deviations of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
+# Children below this many standard deviations of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
 _MOSTLY_NOISE = 0.3
 
 

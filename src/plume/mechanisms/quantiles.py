@@ -101,7 +101,7 @@ class Quantiles(Measure):
         return (Part("leaves", LEVELS * most, LEVELS * most**2, unit=Fraction(1, unit), leaves=LEAVES),)
 
     def size(self) -> Size:
-        """The values that count: on each level of the tree they weigh so much together."""
+        """The values that count, which is what they weigh together on each level of the tree."""
         return size_of(self.max_per_key, Clamp(Column("values"), 0, self.max_per_key))
 
     def noise(self, noised: Mapping[str, NoisyTally]) -> Mapping[str, pa.Array]:

@@ -77,4 +77,9 @@ def users(*, name: str = "users", where: str | None = None) -> Mechanism:
     return CountUsers(name=name, where=where)
 
 
+def counts_all_users(measure: Mechanism) -> bool:
+    """Return whether a measure is the number of all users of a key, as records are too of which each user counts one."""
+    return not measure.combine_raw() and list(measure.preprocess().values()) == [Literal(1)]
+
+
 FORMS = (Form(users, "users()"),)

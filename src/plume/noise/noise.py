@@ -21,7 +21,7 @@ class Distribution(Protocol):
         """The standard deviation, in grid units."""
 
     def tail(self, at_least: int) -> float:
-        """The probability of a value of at least so much."""
+        """The probability of a value of `at_least` or more."""
 
     def sample(self, size: int, entropy: Entropy) -> NDArray[np.int64]:
         """Draw `size` independent values."""

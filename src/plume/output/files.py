@@ -106,23 +106,23 @@ def write_new(path: Path, write: Callable[[BinaryIO], object], mode: int = _OPEN
 def owned_file(path: Path, first: str, *, overwrite: bool) -> Iterator[Callable[[str], None]]:
     """Make a file that only its owner can read, with a first line, and give what adds to it; one that is there is replaced if asked to.
 
-    What finds no room later on is lost: whether anything is added may tell of data, so no run fails on it.
+    What finds no room later on, or comes when the context is over, is lost: whether anything is added may tell of data, so no run fails
+    on it.
     """
     with Redaction((OSError, ValueError), lambda error: _failure(path, error)):
         if overwrite:
             path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, OWNER_ONLY)
-    try:
+    # A thread may outlive the context. By its number alone it would write to whatever file has that number by then; the file knows better.
+    with os.fdopen(descriptor, "wb", buffering=0) as file:
         with Redaction((OSError,), lambda error: _failure(path, error)):
-            os.write(descriptor, first.encode())
+            os.write(file.fileno(), first.encode())
 
         def add(text: str) -> None:
-            with suppress(OSError):
-                os.write(descriptor, text.encode(errors="backslashreplace"))
+            with suppress(OSError, ValueError):
+                os.write(file.fileno(), text.encode(errors="backslashreplace"))
 
         yield add
-    finally:
-        os.close(descriptor)
 
 
 def sync_folder(folder: Path) -> None:

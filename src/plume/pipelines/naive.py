@@ -7,6 +7,8 @@ from plume.plan.nodes import CountKeys, Lookup, Map, Node, Noise
 
 def naive(calibrated: CalibratedQuery) -> Noise:
     """Plan a query the straightforward way."""
+    if steps.nothing_is_left(calibrated):
+        return steps.released_with_keys(calibrated)
     by_user, selected = _selected_by_user(calibrated)
     return steps.aggregate(calibrated, steps.bounded_contributions(calibrated, by_user), selected)
 

@@ -14,6 +14,7 @@ from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.plan.nodes import Account, Moved
 from plume.privacy.cost import Cost
+from plume.selection.released_users import ReleasedUsers
 from plume.selection.strategy import SelectionStrategy
 
 WEIGHT = "weight"
@@ -29,6 +30,7 @@ class SelectKeys:
     strategy: SelectionStrategy
     keys: tuple[str, ...]
     reads: tuple[str, ...] = (WEIGHT,)
+    passes: tuple[str, ...] = ()
     chooses_rows: bool = True
 
     @property
@@ -61,6 +63,29 @@ class SelectKeys:
         return batch.select(list(self.keys)).filter(pa.array(kept))
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReleaseUsers(SelectKeys):
+    """Rows of keys with their number of users come in, the keys that may be shown go out with the number that they were selected by.
+
+    Guarantee: the strategy's, keys and numbers together; nothing is drawn twice. docs/guarantees/released-users.md.
+    """
+
+    strategy: ReleasedUsers
+    columns: tuple[str, ...]
+    """What the number is called; under several names it is the same number."""
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """The keys and their noised numbers."""
+        return (*self.keys, *self.columns)
+
+    def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
+        """Keep the rows whose noised number reaches the threshold, with that number."""
+        noised, shown = self.strategy.release(exact_integers(batch, WEIGHT), entropy)
+        columns = [*(batch.column(key) for key in self.keys), *(pa.array(noised) for _ in self.columns)]
+        return pa.RecordBatch.from_arrays(columns, names=list(self.writes)).filter(pa.array(shown))
+
+
 @dataclass(frozen=True)
 class NoiseMeasures:
     """Rows of keys with exact states come in, the same keys with noised measures go out.
@@ -72,6 +97,7 @@ class NoiseMeasures:
     parts: tuple[CalibratedPart, ...]
     keys: tuple[str, ...]
     max_keys_per_user: int
+    passes: tuple[str, ...] = ()
     chooses_rows: bool = False
     account: None = None
 
@@ -104,6 +130,7 @@ class NoiseMeasures:
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every state once, then let each measure make its columns of those it needs."""
         noised = {column: _noised(part, batch, column, entropy) for part in self.parts for column in part.columns}
+        noised |= {column: exact_integers(batch, column) for column in self.passes}
         blurs = {column: part.blur for part in self.parts for column in part.columns}
         released = {key: batch.column(key) for key in self.keys}
         margins: dict[str, pa.Array] = {}
@@ -111,7 +138,7 @@ class NoiseMeasures:
             state = {name: noised[column] for name, column in measure.state.items()}
             made = measure.mechanism.noise(state)
             released |= {measure.released[name]: values for name, values in made.items()}
-            of_state = {name: blurs[column] for name, column in measure.state.items()}
+            of_state = {name: blurs[column] for name, column in measure.state.items() if column in blurs}
             for name, (low, high) in measure.mechanism.margins(state, of_state).items():
                 sides = pc.min_element_wise(low, made[name]), pc.max_element_wise(high, made[name])
                 margins |= dict(zip(measure.margins[name], sides, strict=True))

@@ -16,6 +16,8 @@ def plume(calibrated: CalibratedQuery) -> Noise:
     """Plan a query the paper's way."""
     if not calibrated.rounds:
         return steps.aggregate_public_keys(calibrated)
+    if steps.nothing_is_left(calibrated):
+        return steps.released_with_keys(calibrated)
     by_user = steps.by_user(calibrated, steps.rows(calibrated))
     never_cut = calibrated.never_cut
     uncut, above_limit = steps.uncut(never_cut, by_user), steps.above_limit(never_cut, by_user)

@@ -14,6 +14,13 @@ def runtime_optimized(calibrated: CalibratedQuery) -> Noise:
         raise UsageError(
             "runtime_optimized bounds once, and a second round of selection bounds again; use pipeline='plume'."
         )
+    if steps.nothing_is_left(calibrated):
+        return steps.released_with_keys(calibrated)
+    if calibrated.releasing:
+        raise UsageError(
+            "runtime_optimized adds up the measures of all keys before it selects any, and with selection='released_users' only "
+            "selected keys have a number of users; use pipeline='plume'."
+        )
     by_user = steps.by_user(calibrated, steps.rows(calibrated))
     # Both phases read the same rows, so weights are spread over no more keys than measures count.
     never_cut = calibrated.never_cut

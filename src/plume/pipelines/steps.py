@@ -1,15 +1,18 @@
-"""The steps the three pipelines share, each named after the paper's dataset. Pipelines only choose and order them.
+"""The steps the three pipelines share, each named after the paper's dataset; both boundings are here. Pipelines only choose and order them.
 
-The first bounding, before keys are selected, is `bound` and, where users are split at the limit, `keep_few`. The second is
-`safe_contributions`: it bounds the original rows again, restricted to the selected keys, and not what the first one left. `plume.py`
-beside this file shows both in their order. With public keys there is nothing to select, and `safe_contributions` is the only bounding.
+The first bounding, before keys are selected, is `bound`; where rows of users within the limit serve both boundings, `plume.py` calls
+`keep_few` in its place, for the other users alone. The second bounding, after keys are selected, is `safe_contributions`: it bounds the
+original rows again, restricted to the selected keys, and not what the first one left. `plume.py` beside this file shows both in their
+order; in `naive.py`, and after numbers are chosen, `bounded_contributions` calls the second one.
+
+With public keys there is nothing to select, and the second bounding is the only one. `runtime_optimized.py` has only the first.
 """
 
 from dataclasses import dataclass, replace
 
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
-from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectKeys
+from plume.pipelines.noisers import WEIGHT, NoiseMeasures, ReleaseUsers, SelectKeys
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
     AllOf,
@@ -177,6 +180,11 @@ def contributions(calibrated: CalibratedQuery) -> Named:
     return tuple((column, expression) for _, column, expression in _contributions(calibrated))
 
 
+def nothing_is_left(calibrated: CalibratedQuery) -> bool:
+    """Return whether selection releases all that is asked for, so that nothing is left to be done once keys are selected."""
+    return not calibrated.noised_parts
+
+
 def _contributions(calibrated: CalibratedQuery) -> list[tuple[MeasureColumns, str, Expression]]:
     """The contribution of a row to each measure, in the plan's steps; what several measures have in common is listed once."""
     bits = {column: part.bits for part in calibrated.parts for column in part.columns}
@@ -184,6 +192,8 @@ def _contributions(calibrated: CalibratedQuery) -> list[tuple[MeasureColumns, st
     for measure in calibrated.measures:
         for name, expression in measure.mechanism.preprocess().items():
             column = measure.state[name]
+            if column in calibrated.released_by_selection:
+                continue
             contribution = _times(rename(expression, measure.raw), 1 << bits[column])
             found.setdefault(column, (measure, column, contribution))
     return list(found.values())
@@ -247,6 +257,14 @@ def select_bounded(calibrated: CalibratedQuery, by_user: CountKeys) -> Node:
     return select_keys(calibrated, combine_by_key(calibrated, weights, name="keyed"), by_user)
 
 
+def released_with_keys(calibrated: CalibratedQuery) -> Noise:
+    """Select keys, where the number of users that they are selected by is all that is asked for: one bounding, one draw."""
+    counted = by_user(calibrated, rows(calibrated), measured=False)
+    bounded = bound(calibrated, counted, name="bounded")
+    weights = Map("weights", bounded, (*keys(calibrated), *weight(calibrated)))
+    return _select_round(calibrated, combine_by_key(calibrated, weights, name="keyed"), name="release")
+
+
 def select_keys(calibrated: CalibratedQuery, keyed: Combine, by_user: CountKeys) -> Node:
     """S: the keys that may be shown, drawn once and written down; further rounds select among the rows of keys that are left."""
     if len(calibrated.rounds) == 1:
@@ -257,7 +275,17 @@ def select_keys(calibrated: CalibratedQuery, keyed: Combine, by_user: CountKeys)
 
 def _select_round(calibrated: CalibratedQuery, keyed: Combine, *, name: str, number: int = 1) -> Noise:
     weighed = Map(f"{keyed.name}_weights", keyed, (*keys(calibrated), (WEIGHT, Integer(Column(WEIGHT)))))
+    if calibrated.releasing:
+        columns = _released_columns(calibrated)
+        return Noise(name, weighed, ReleaseUsers(strategy=calibrated.releasing, keys=calibrated.keys, columns=columns))
     return Noise(name, weighed, SelectKeys(calibrated.rounds[number - 1], calibrated.keys))
+
+
+def _released_columns(calibrated: CalibratedQuery) -> tuple[str, ...]:
+    """What selection calls the numbers that it releases: as the query does if they are all of it, else as later steps do."""
+    if nothing_is_left(calibrated):
+        return tuple(column for measure in calibrated.measures for column in measure.released.values())
+    return calibrated.released_by_selection
 
 
 def _select_again(calibrated: CalibratedQuery, by_user: CountKeys, selected: Noise) -> Noise:
@@ -276,9 +304,12 @@ def public_keys(calibrated: CalibratedQuery) -> Scan:
 
 
 def aggregate(calibrated: CalibratedQuery, sources: tuple[Node, ...], selected: Node) -> Noise:
-    """Apply the measures to exactly the selected keys: each gets a row of zeros beside its data, and no other key passes."""
+    """Apply the measures to exactly the selected keys: each gets a row of zeros beside its data, and no other key passes.
+
+    Numbers that were released when keys were selected stand in that row, and nowhere else.
+    """
     marked = tuple(Map(f"{source.name}_marked", source, _marked(calibrated, source.columns, 0)) for source in sources)
-    dummies = Map("missing_keys", selected, _marked(calibrated, calibrated.keys, 1))
+    dummies = Map("missing_keys", selected, _marked(calibrated, selected.columns, 1))
     everything = Append("with_missing_keys", (*marked, dummies))
     summed = Combine(
         "aggregates",
@@ -328,5 +359,11 @@ def noise_measures(calibrated: CalibratedQuery, source: Node, *, where: Expressi
         (name, Column(name) if name in tallies(calibrated) else Integer(Column(name))) for name, _ in _keyed(calibrated)
     )
     exact = Map("exact", source, (*keys(calibrated), *states), where=where)
-    noiser = NoiseMeasures(calibrated.measures, calibrated.parts, calibrated.keys, calibrated.max_keys_per_user)
+    noiser = NoiseMeasures(
+        calibrated.measures,
+        calibrated.noised_parts,
+        calibrated.keys,
+        calibrated.max_keys_per_user,
+        passes=calibrated.released_by_selection,
+    )
     return Noise("release", exact, noiser)

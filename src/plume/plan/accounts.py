@@ -32,11 +32,22 @@ def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
 def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
     account, counted = selecting.noiser.account, drawn_from(selecting)
     rows = None if counted is None else _all_rows(counted, (USER, *selecting.noiser.writes))
-    if account is None or counted is None or rows is None or rounds != 1:
+    if account is None or counted is None or rows is None or rounds != 1 or not _hands_on(step, counted, rows):
         return False
     if step == selecting:
         return _is_priced(account, selecting) and _takes_what_is_said(account, counted)
     return _reads_no_more(step, counted, rows) and _shrinks_by_size(account, step) and _pays(account, step, selecting)
+
+
+def _hands_on(step: Noise, counted: CountKeys, rows: Map) -> bool:
+    """Return whether steps on the way leave keys alone, and what is known of them: parts are made of what was charged."""
+    return all(
+        expression == Column(name)
+        for one in steps(step)
+        if isinstance(one, Map) and one != rows
+        for name, expression in one.expressions
+        if name in counted.source.columns
+    )
 
 
 def _is_priced(account: Account, selecting: Noise) -> bool:

@@ -23,7 +23,7 @@ _DIGITS = {
     **dict.fromkeys(("BIGINT", "UBIGINT"), 20),
 }
 _MOST_DIGITS = 38
-_FIRST_NANOSECOND, _LAST_NANOSECOND = datetime(1677, 9, 22), datetime(2262, 4, 11)  # noqa: DTZ001 - moments of no zone
+_FIRST_NANOSECOND, _LAST_NANOSECOND = datetime(1677, 9, 22), datetime(2262, 4, 11)  # noqa: DTZ001 - timestamps without a time zone
 
 
 def can_meet(left: ColumnType, right: ColumnType) -> bool:
@@ -58,7 +58,7 @@ def limits(found: ColumnType, constant: Value) -> str | None:
     """Say what a type holds, if the constant lies beyond and comparing them would fail; None if they can be compared."""
     match constant:
         case datetime() if found.engine_name == "TIMESTAMP_NS" and not _FIRST_NANOSECOND < constant < _LAST_NANOSECOND:
-            return f"moments between {_FIRST_NANOSECOND:%Y-%m-%d} and {_LAST_NANOSECOND:%Y-%m-%d}"
+            return f"timestamps between {_FIRST_NANOSECOND:%Y-%m-%d} and {_LAST_NANOSECOND:%Y-%m-%d}"
         case bool():
             return None
         case int() if found.engine_name == _WIDEST and constant < 0:

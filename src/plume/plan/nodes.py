@@ -33,6 +33,10 @@ class Noiser(Protocol):
         """The exact columns it hides; all other columns it passes on must already be public."""
 
     @property
+    def passes(self) -> tuple[str, ...]:
+        """The columns of numbers that were noised when keys were selected, which it passes on as they are."""
+
+    @property
     def writes(self) -> tuple[str, ...]:
         """The columns of the rows that leave."""
 

@@ -46,6 +46,7 @@ from plume.plan.nodes import (
     roots,
     sources,
 )
+from plume.plan.released_numbers import was_compared
 from plume.plan.trees import columns_of
 
 
@@ -154,7 +155,8 @@ def _is_paid(node: Noise) -> bool:
     hidden = all(_most(rows.columns[column]) <= paid for column in node.noiser.reads)
     if node.noiser.account is not None and drawn_from(node) is None:
         return False
-    return hidden and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
+    released = all(rows.columns[column] == NOTHING and was_compared(node, column) for column in node.noiser.passes)
+    return hidden and released and _most(rows.presence) <= (paid if node.noiser.chooses_rows else 0)
 
 
 def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
@@ -169,6 +171,8 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             return _reach_of_map(node)
         case Combine():
             return _reach_of_combine(node)
+        case CountKeys() | KeepFew() | Clip() if node.user != USER:
+            return _unknown(node)
         case CountKeys():
             return _reach_of_count(node)
         case KeepFew():
@@ -209,7 +213,7 @@ def drawn_from(node: Noise) -> CountKeys | None:
 def _reach_of_count(node: CountKeys) -> Rows:
     """All rows of a user say the same of the user, if each key of theirs is one row."""
     rows = reach(node.source)
-    kept = rows.owned and rows.one_per_key and node.user == USER and node.account is not None and node.above == 0
+    kept = rows.owned and rows.one_per_key and node.account is not None and node.above == 0
     accounts = dict.fromkeys(node.counted, node) if kept else {}
     return replace(rows, columns=dict.fromkeys(node.columns, rows.presence), accounts=accounts, drawn={})
 
@@ -224,6 +228,8 @@ def _reach_of_clip(node: Clip) -> Rows:
 
 
 def _reach_of_map(node: Map) -> Rows:
+    if not _keeps_users(node):
+        return _unknown(node)
     rows = _filtered(node, reach(node.source))
     columns = {name: _reach_of_expression(expression, rows) for name, expression in node.expressions}
     drawn = {name: _drawn(expression, rows) for name, expression in node.expressions}
@@ -236,6 +242,12 @@ def _reach_of_map(node: Map) -> Rows:
         },
         drawn={name: found for name, found in drawn.items() if found is not None},
     )
+
+
+def _keeps_users(node: Map) -> bool:
+    """Return whether rows stay with their users: only the step above a table says by which of its columns they are told apart."""
+    user = dict(node.expressions).get(USER, Column(USER))
+    return isinstance(user, Column) if isinstance(node.source, Scan) else user == Column(USER)
 
 
 def _drawn(expression: Expression, rows: Rows) -> Drawn | None:

@@ -1,6 +1,6 @@
 """A plan that reads its table again in place of keeping rows: other steps for the same release, checked before they run like any others.
 
-One row per user and key is hardly less than the table itself, and writing so much down takes longer than reading a large file once more.
+One row per user and key is hardly less than the table itself, and writing that much down takes longer than reading a large file once more.
 So rows are counted first: a user with no more rows than the limit has no more keys either. Only the other users, few of them, are
 combined, kept and have their keys counted; everybody else is combined on the way to what reads them. docs/guarantees/bounding.md.
 """

@@ -18,9 +18,11 @@ from plume.privacy.losses import (
     Shape,
     composed_delta,
     composed_epsilon,
+    epsilon_with_curves,
     losses_of,
 )
 from plume.privacy.pooled import Pooled
+from plume.privacy.two_rounds import TwoRounds
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
@@ -80,6 +82,24 @@ class GaussianSelectionCost:
 
 
 @dataclass(frozen=True)
+class GaussianRoundCost:
+    """What one of two thresholds on weights with Gaussian noise reveals about one user, who never pays for both rounds in full.
+
+    The price of both is that of `TwoRounds`; where other noise is drawn as well, noise and threshold are priced apart.
+    """
+
+    what: str
+    mu: float
+    novel: Novel
+    """What a user can do in this round to keys that nobody else has."""
+
+    @property
+    def shown_alone(self) -> float:
+        """The chance that a key of one user alone is shown in this round."""
+        return self.novel.delta()
+
+
+@dataclass(frozen=True)
 class PooledCost:
     """What a threshold on weights reveals that are drawn from accounts, together with the measures that accounts are charged for.
 
@@ -103,7 +123,7 @@ class PooledCost:
         return self.mu**2 * float(sum(charge.share for charge in self.novel.charges))
 
 
-Cost = EpsilonCost | GaussianCost | GaussianSelectionCost | PooledCost
+Cost = EpsilonCost | GaussianCost | GaussianSelectionCost | GaussianRoundCost | PooledCost
 """What one noiser reveals about one user, and for what."""
 
 
@@ -144,7 +164,9 @@ def total_mu(costs: Iterable[Cost]) -> float:
     return math.hypot(_uncovered(pooled, others), *(cost.mu for cost in pooled))
 
 
-def _uncovered(pooled: Iterable[PooledCost], others: Iterable[GaussianCost | GaussianSelectionCost]) -> float:
+def _uncovered(
+    pooled: Iterable[PooledCost], others: Iterable[GaussianCost | GaussianSelectionCost | GaussianRoundCost]
+) -> float:
     """Add up the Gaussian noise that no account pays for."""
     squares = math.fsum(cost.mu**2 for cost in others)
     covered = math.fsum(cost.covered for cost in pooled)
@@ -189,22 +211,30 @@ def _compose(costs: tuple[Cost, ...], budget: Budget) -> Spent:
 def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
     """Let dp-accounting find the epsilon of costs at the budget's delta, however they were composed before.
 
-    Of Gaussian selection with Gaussian measures it composes two users: the one whose keys are all shared, and the one who costs most.
+    Of Gaussian selection with Gaussian measures it composes two users: the one whose keys are all shared, and the one who costs most;
+    where there are two rounds, it composes the first with all that users may be in the second.
     Where thresholds take all of delta, or there is none, the smallest delta is used that dp-accounting can compose with.
     """
     listed = tuple(costs)
     everything, (selections, _) = losses(listed), _apart(listed)
     if len(selections) == 1 and not everything.coordinates:
-        worst = selections[0].worst(others=_beside(listed), epsilon=budget.epsilon)
-        left = budget.delta - worst.shown_alone
         found = (
             composed_epsilon(everything, budget.delta, budget.epsilon),
-            composed_epsilon(Losses(worst.mu, ()), left, budget.epsilon),
+            _epsilon_of_worst(selections[0], _beside(listed), budget),
         )
         return Spent(max(found), budget.delta)
     passing = total_shown_alone(listed)
     left = max(budget.delta - passing, 2 * LEAST_DELTA)
     return Spent(composed_epsilon(everything, left, budget.epsilon), max(budget.delta, passing + left))
+
+
+def _epsilon_of_worst(selection: Threshold, others: float, budget: Budget) -> float:
+    """Let dp-accounting find the epsilon of the user about whom selection and measures reveal most."""
+    worst = selection.worst(others=others, epsilon=budget.epsilon)
+    if isinstance(selection, TwoRounds):
+        follows = selection.following(others)
+        return epsilon_with_curves(worst.mu, worst.shown_alone, follows, budget.delta, near=budget.epsilon)
+    return composed_epsilon(Losses(worst.mu, ()), budget.delta - worst.shown_alone, budget.epsilon)
 
 
 def losses(costs: Iterable[Cost]) -> Losses:
@@ -225,9 +255,15 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
 
 
 def _apart(costs: tuple[Cost, ...]) -> tuple[list[Threshold], list[Cost]]:
-    """Separate selections whose noise and threshold are priced as one from everything else."""
+    """Separate selections whose noise and threshold are priced as one from everything else; two rounds are one selection."""
     selections: list[Threshold] = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost | PooledCost)]
-    return selections, [cost for cost in costs if not isinstance(cost, GaussianSelectionCost | PooledCost)]
+    match [cost.novel for cost in costs if isinstance(cost, GaussianRoundCost)]:
+        case [first, second]:
+            selections.append(TwoRounds(first, second))
+        case rounds:
+            selections += rounds
+    selecting = GaussianSelectionCost | GaussianRoundCost | PooledCost
+    return selections, [cost for cost in costs if not isinstance(cost, selecting)]
 
 
 def _beside(costs: tuple[Cost, ...]) -> float:

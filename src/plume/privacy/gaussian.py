@@ -51,14 +51,6 @@ class Threshold(Protocol):
     """A threshold on noised weights, and what it reveals about any user."""
 
     @property
-    def sigma(self) -> float:
-        """The standard deviation of the noise."""
-
-    @property
-    def threshold(self) -> float:
-        """What noised weights must reach, in the same units."""
-
-    @property
     def slack(self) -> float:
         """How far two looks at the same users may be apart, at most, in proportion."""
 
@@ -128,7 +120,7 @@ def worst_user(novel: Novel, *, others: float, epsilon: float, fewest_novel: int
         adding = passing + (1 - passing) * delta_of(mu, epsilon - hidden)
         removing = delta_of(mu, epsilon + hidden)
     spent = np.maximum(adding, removing)
-    worst = int(np.argmax(spent))  # where one is no number, the first of these
+    worst = int(np.argmax(spent))  # where one is NaN, the first of these
     delta = float(spent[worst])
     return WorstUser(float(mu[worst]), float(passing[worst]), 1.0 if math.isnan(delta) else delta)
 

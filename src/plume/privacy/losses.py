@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache, reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
@@ -18,9 +18,11 @@ from plume.errors import RangeError
 from plume.privacy.gaussian import SAFETY, Floats, delta_of, smallest
 from plume.root import crossing
 
-# Distributions are kept on a grid of so many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
+# Distributions are kept on a grid of this many steps to an epsilon; what it rounds up costs less than a thousandth of the noise.
 _STEPS = 1e4
 _COARSE = 10
+# Lines between points of a curve lie so close to it that fewer are enough.
+_STEPS_OF_CURVES = 1e3
 _LARGEST_EPSILON = 1e5
 # What float64 may err by in convolutions, many times over: once, and for each of many convolutions at once. Added to every delta.
 LEAST_DELTA, _FOR_EACH = 1e-13, 1e-15
@@ -91,6 +93,38 @@ def epsilon_within(losses: Losses, delta: float, *, interval: float) -> float:
     return float(_distribution(losses, interval).get_epsilon_for_delta(left)) if left > 0 else math.inf
 
 
+class Curves(Protocol):
+    """What a mechanism reveals, as a curve of deltas for each direction."""
+
+    def adding(self, epsilons: Floats) -> Floats:
+        """The delta of adding a user, at each epsilon."""
+
+    def removing(self, epsilons: Floats) -> Floats:
+        """The same for removing one."""
+
+
+def epsilon_with_curves(mu: float, passing: float, follows: Curves, delta: float, *, near: float) -> float:
+    """The epsilon at which Gaussian noise, a chance that all is shown, and what follows are together (epsilon, delta)-private.
+
+    What follows may depend on what came before. It is known by its curves of deltas alone, and composed by dp-accounting.
+    """
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution as pld  # noqa: PLC0415, I001 - takes most of a second
+
+    interval = near / _STEPS_OF_CURVES
+    reach = math.ceil((_DEVIATIONS * mu + mu**2) / interval) + 2
+    places = np.arange(-reach, reach + 1) + round(near / interval)
+    removing, adding = (
+        pld_pmf.create_pmf_pessimistic_connect_dots(interval, places, curve(np.asarray(places * interval, np.float64)))
+        for curve in (follows.removing, follows.adding)
+    )
+    parts = [pld.PrivacyLossDistribution(removing, adding)]
+    if mu:
+        parts.append(pld.from_gaussian_mechanism(1 / mu, value_discretization_interval=interval))
+    together = reduce(lambda one, other: one.compose(other), parts)
+    left = (delta - LEAST_DELTA - passing) / (1 - passing)
+    return float(together.get_epsilon_for_delta(left)) if left > 0 else math.inf
+
+
 def estimated_delta(losses: Losses, epsilon: float) -> float:
     """A delta that is hardly below the composed one, without dp-accounting: to choose by and to search from, never to rely on.
 
@@ -138,7 +172,7 @@ def _signs(one: Coordinates) -> tuple[Floats, Floats]:
 def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: float) -> float:
     """A size of noise that is hardly below the smallest one whose losses stay within epsilon and delta."""
     if not delta <= epsilon <= _LARGEST_EPSILON:
-        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are no floats.
+        # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are beyond floats.
         raise RangeError(
             f"epsilon is {epsilon:g}; to noise of two kinds, to which delta leaves {delta:.3g}, "
             f"it must give from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind."
@@ -198,7 +232,7 @@ def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:
         alone = pld.from_laplace_mechanism(1 / one.epsilon, value_discretization_interval=interval)
         return alone.self_compose(one.times) if one.times > 1 else alone
     # Whatever reveals epsilon at most is no worse than the truth told with odds of e^epsilon to 1 (Kairouz, Oh and Viswanath 2015). How
-    # many of so many choices tell the truth is binomial: rounding the sum of their losses once loses far less than rounding each.
+    # many of several choices tell the truth is binomial: rounding the sum of their losses once loses far less than rounding each.
     loss, chances = _signs(one)
     rounded = np.ceil(loss / interval).astype(np.int64)
     places, which = np.unique(rounded, return_inverse=True)
@@ -209,7 +243,7 @@ def _coordinates(pld: Any, one: Coordinates, interval: float) -> Any:
 
 
 def _likely(times: int, chance: float) -> Floats:
-    """The numbers of successes out of so many that are worth counting: all others together have a chance below 1e-30."""
+    """The numbers of successes out of `times` that are worth counting: all others together have a chance below 1e-30."""
     mean, deviation = times * chance, math.sqrt(times * chance * (1 - chance))
     reach = _DEVIATIONS * deviation + _REACH
     return np.arange(max(0, math.floor(mean - reach)), min(times, math.ceil(mean + reach)) + 1, dtype=np.float64)

@@ -13,10 +13,10 @@ from scipy.special import ndtr
 from plume.errors import RangeError
 from plume.privacy.gaussian import Floats, WorstUser, delta_of, pairs
 
-# What an account holds, in whole units; and 2**20 steps of weight, squared, are so many times that.
+# What an account holds, in whole units; and 2**20 steps of weight, squared, are STEPS times that.
 ACCOUNT = 2**30
 STEPS = 2**10
-# Selection must keep at least so much of the account of users who fill all measures.
+# Selection must keep at least this share of the account of users who fill all measures.
 LEAST_SHARE = Fraction(1, 1000)
 # By how much the largest delta found may be above the largest there is, and above what another look finds.
 _CLOSE = 1e-8
@@ -159,7 +159,7 @@ class _Look:
 
 
 def _at(cells: Floats, end: int) -> Floats:
-    """Give the users at one end of cells, of whom so much is taken and no less."""
+    """Give the users at one end of cells: exactly that much is taken of them."""
     ends: Floats = cells[[0, 1, 2, 3, end, end]]
     return ends
 
@@ -178,7 +178,7 @@ def left(charges: tuple[Charge, ...], squares: tuple[int, ...]) -> int:
 
 
 def weight(units: int, keys: int) -> int:
-    """Say how many steps of weight a user with so much left gives to each of a number of keys: the root of an equal part, cut down."""
+    """Say how many steps of weight a user with `units` left gives to each of a number of keys: the root of an equal part, cut down."""
     return math.isqrt(STEPS * units // keys)
 
 

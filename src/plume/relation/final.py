@@ -12,7 +12,7 @@ from sqlglot.dialects.dialect import Dialect as Parsing
 
 from plume.plan.dialect import Dialect
 from plume.relation.names import qualified
-from plume.relation.relations import PARTS, Call, Given, Relation, Select, Source, Union, names_of
+from plume.relation.relations import PARTS, BaseTable, Call, Relation, Select, Source, Union, names_of
 from plume.relation.text import Tree
 
 _MEMBER = "u"
@@ -28,7 +28,7 @@ _CONDITIONS = (
 def final_query(relation: Relation, dialect: Dialect) -> Tree:
     """Make the query that gives a relation."""
     match relation:
-        case Given():
+        case BaseTable():
             return exp.Select(expressions=[exp.Star()], from_=exp.From(this=_table(relation)))
         case Union(members):
             names = names_of(relation) or ()
@@ -51,7 +51,7 @@ def _labelled(name: str) -> Tree:
     return exp.TableAlias(this=_name(name))
 
 
-def _table(table: Given, label: str | None = None) -> Tree:
+def _table(table: BaseTable, label: str | None = None) -> Tree:
     return exp.Table(this=_name(table.name), alias=_labelled(label) if label else None)
 
 
@@ -93,7 +93,7 @@ def _source(source: Source, dialect: Dialect) -> Tree:
     relation = source.relation
     read = (
         _table(relation, source.label)
-        if isinstance(relation, Given)
+        if isinstance(relation, BaseTable)
         else _below(final_query(relation, dialect), source.label)
     )
     if source.side == "CROSS":

@@ -14,7 +14,7 @@ from plume.redaction import Redaction
 from plume.relation.forms import refuse_unread
 from plume.relation.names import Scope, Uses
 from plume.relation.parsing import KEYS, parse, select_before, tokens_of
-from plume.relation.relations import Given, Source
+from plume.relation.relations import BaseTable, Source
 from plume.relation.text import Text, Tree
 
 LABEL = "rows"
@@ -75,7 +75,7 @@ def _read(text: str, language: str) -> KeyExpression:
         raise source.refusal(0, "AS is not known here; the name of a key stands before its expression.")
     scope = Scope(source, uses)
     # Under no name: columns are written as they are.
-    scope.add("", Source(LABEL, Given(TABLE, LABEL, public=False)), select)
+    scope.add("", Source(LABEL, BaseTable(TABLE, LABEL, public=False)), select)
     tree = scope.scalar(select.expressions[0])
     refuse_unread(source, select)
     return KeyExpression(tree, uses.kinds.get(TABLE, {}))

@@ -12,7 +12,7 @@ from plume.relation.text import Text, Tree
 
 
 @dataclass(frozen=True)
-class Given:
+class BaseTable:
     """A table of the caller's, under the name it has in the engine; its columns are not known yet."""
 
     name: str
@@ -83,14 +83,14 @@ class Union:
     tree: Tree = field(default=None, compare=False, repr=False)
 
 
-Relation = Given | Select | Union
+Relation = BaseTable | Select | Union
 PARTS = "parts"
 
 
 def names_of(relation: Relation) -> tuple[str, ...] | None:
     """Name the columns of a relation, as far as the statement tells; None if a table decides."""
     match relation:
-        case Given():
+        case BaseTable():
             return None
         case Union(members):
             return names_of(members[0])
@@ -100,10 +100,10 @@ def names_of(relation: Relation) -> tuple[str, ...] | None:
             return tuple(name for name, _ in outputs or ())
 
 
-def tables_of(relation: Relation) -> Iterator[Given]:
+def tables_of(relation: Relation) -> Iterator[BaseTable]:
     """List the tables below a relation."""
     match relation:
-        case Given():
+        case BaseTable():
             yield relation
         case Union(members):
             for member in members:
@@ -128,10 +128,10 @@ def origin(select: Select, name: str) -> tuple[Source, str] | None:
     return (select.source(found.table), found.name) if isinstance(found, exp.Column) else None
 
 
-def origins(relation: Relation, name: str) -> Iterator[tuple[Given, str]]:
+def origins(relation: Relation, name: str) -> Iterator[tuple[BaseTable, str]]:
     """List the columns of tables that a column of a relation is, unchanged, as far as it is."""
     match relation:
-        case Given():
+        case BaseTable():
             yield relation, name
         case Union(members):
             place = (names_of(relation) or ()).index(name)
@@ -142,16 +142,16 @@ def origins(relation: Relation, name: str) -> Iterator[tuple[Given, str]]:
                 yield from origins(found[0].relation, found[1])
 
 
-def units(relation: Relation, name: str, text: Text, tree: Tree) -> Iterator[tuple[Given, str]]:
+def units(relation: Relation, name: str, text: Text, tree: Tree) -> Iterator[tuple[BaseTable, str]]:
     """Check that every row belongs to the one user in the column `name`, and list the columns of tables that say whose a row is.
 
     Guarantee: for every user, the rows with that user in the column are a function of that user's rows in the private tables, and of
     public tables. docs/guarantees/sql.md.
     """
     match relation:
-        case Given(public=False):
+        case BaseTable(public=False):
             yield relation, name
-        case Given():
+        case BaseTable():
             raise text.refusal(tree, f"the privacy unit {name!r} comes from a public table, which has no users.")
         case Union(members):
             place = (names_of(relation) or ()).index(name)
@@ -161,7 +161,7 @@ def units(relation: Relation, name: str, text: Text, tree: Tree) -> Iterator[tup
             yield from _units_of_select(relation, name, text, tree)
 
 
-def _units_of_select(select: Select, name: str, text: Text, tree: Tree) -> Iterator[tuple[Given, str]]:
+def _units_of_select(select: Select, name: str, text: Text, tree: Tree) -> Iterator[tuple[BaseTable, str]]:
     found = origin(select, name)
     if found is None:
         shown = _written(select, name) or tree

@@ -15,6 +15,7 @@ from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.redaction import redacting
 from plume.relation.forms import KINDS, NOTES, NUMBER, PARTS, read_type, read_unit, refuse_notes
+from plume.relation.functions import written_instead
 from plume.relation.parsing import CALLS, OF_A_UNIT
 from plume.relation.text import Text, Tree
 
@@ -25,10 +26,6 @@ _DEEPEST = 150
 # Spark rounds up and down in decimals of 38 digits, and fails on rows that need more.
 _MOST_PLACES = 30
 _VOLATILE = (exp.Rand, exp.Randn, exp.Uuid, exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentTime, exp.CurrentUser)
-_KNOWN = (
-    "known are arithmetic, comparisons, AND, OR, NOT, IS NULL, IN, BETWEEN, LIKE, CASE, IF, COALESCE, NULLIF, GREATEST, LEAST, CAST, "
-    "ABS, ROUND, FLOOR, CEIL, SQRT, LN, EXP, LOWER, UPPER, TRIM, SUBSTR, LENGTH, STARTS_WITH, EXTRACT and DATE_TRUNC"
-)
 
 OnPart = Callable[[Tree], Tree]
 
@@ -200,6 +197,7 @@ def _refusal(text: Text, tree: Tree) -> StatementError:
         )
     if isinstance(tree, exp.Star):
         return text.refusal(tree, "* must stand alone, in a SELECT from one table; name the columns.")
+    quoted = text.quote(tree)
     return text.refusal(
-        tree, f"{text.quote(tree)!r} is not known to be a function of one row that never fails; {_KNOWN}."
+        tree, f"{quoted!r} is not known to be a function of one row that never fails; {written_instead(quoted)}."
     )

@@ -42,8 +42,16 @@ class Text:
         """Quote a part as it was written, shortened."""
         starts = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
         ends = [part.meta["end"] for part in tree.walk() if "end" in part.meta]
-        found = self.text[min(starts) : max(ends) + 1] if starts else type(tree).__name__.upper()
+        found = self._closed(min(starts), max(ends) + 1) if starts else type(tree).__name__.upper()
         return found if len(found) <= _LONGEST_QUOTE else f"{found[: _LONGEST_QUOTE - 3]}..."
+
+    def _closed(self, start: int, end: int) -> str:
+        """Cut a part out with the parentheses that close it, whose places are not noted."""
+        while (
+            self.text.count("(", start, end) > self.text.count(")", start, end) and self.text[end:].lstrip()[:1] == ")"
+        ):
+            end = self.text.index(")", end) + 1
+        return self.text[start:end]
 
 
 def start_of(tree: Tree) -> int:

@@ -16,9 +16,20 @@ import pyarrow.compute as pc
 from markupsafe import Markup
 
 from plume.empty_release import describe_empty
-from plume.explanation import Explanation, MeasureNoise, at_most, choices, deviation, limit, picture, spending
+from plume.explanation import (
+    Explanation,
+    MeasureNoise,
+    at_most,
+    choices,
+    deviation,
+    limit,
+    number_of,
+    picture,
+    spending,
+)
 from plume.far_dates import python_rows, python_values
 from plume.output.reliability import TOO_NOISY
+from plume.output.text_table import four_digits
 from plume.query import Query
 from plume.report.chart import NARROW, WIDE, Bar, draw_bars, draw_if_possible
 from plume.report.rendering import cell, read, render, word
@@ -29,6 +40,7 @@ LEVEL = 0.95
 BARS = 20
 _BARS_IN_NOTEBOOKS = 10
 CHARTS = 6
+_LISTED = 4
 ROWS = 5_000
 # Beyond it the factor says nothing to anybody.
 _TELLING_EPSILON = 20
@@ -112,7 +124,7 @@ def make_page(release: Released) -> str:
     query = release.explanation.query
     keys, measured = _columns(query, release.rows.column_names)
     first = _by(query, measured[0], measured) if measured else None
-    widths = release.widths(LEVEL)
+    widths = _widths(release)
     style, script = read("report.css") + read("plan.css"), read("report.js")
     return render(
         "report.html",
@@ -124,6 +136,7 @@ def make_page(release: Released) -> str:
         query=query,
         keys=keys,
         measured=measured,
+        listed=measured if len(measured) <= _LISTED else measured[: _LISTED - 1],
         numeric=_numbers(release.rows),
         widths=widths,
         level=LEVEL,
@@ -137,7 +150,7 @@ def make_page(release: Released) -> str:
         choices=choices(release.explanation),
         limit=limit(release.explanation),
         spending=spending(release.explanation),
-        noises=[(str(noise), noise.kind, deviation(release.explanation, noise)) for noise in release.noise],
+        noises=list(_noises(release)),
         picture=picture(release.explanation),
         call=query_call(query),
         empty=_empty(release),
@@ -156,11 +169,25 @@ def make_summary(release: Released, *, limit: int) -> str:
         names=names,
         keys=keys,
         numeric=_numbers(release.rows),
-        widths=release.widths(LEVEL),
+        widths=_widths(release),
         level=LEVEL,
         charts=list(islice(_charts(release, keys, measured, _BARS_IN_NOTEBOOKS, _draw_for_notebook), 1)),
         empty=_empty(release),
     )
+
+
+def _noises(release: Released) -> Iterator[tuple[str, str, str]]:
+    """Say of each noised number what it is, which noise is on it, and how wide that is."""
+    explanation = release.explanation
+    for noise in release.noise:
+        number = number_of(noise.measure, noise.part, explanation.query)
+        yield number, noise.kind, deviation(explanation, noise)
+
+
+def _widths(release: Released) -> dict[str, str]:
+    """Write how far noise reaches; of whole numbers all digits."""
+    widths = release.widths(LEVEL).items()
+    return {name: cell(width) if isinstance(width, int) else four_digits(width) for name, width in widths}
 
 
 def _empty(release: Released) -> list[str]:

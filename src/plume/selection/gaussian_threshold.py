@@ -11,7 +11,7 @@ from plume.privacy.cost import GaussianSelectionCost
 from plume.privacy.gaussian import Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
-from plume.selection.threshold import smallest_threshold, threshold_alone
+from plume.selection.threshold import on_grid, smallest_threshold, threshold_alone
 from plume.selection.user_threshold import UserThreshold
 
 
@@ -70,7 +70,7 @@ def _noise(sigma: float, max_keys_per_user: int) -> RoundedGaussian:
 
 
 def _with_threshold(noise: RoundedGaussian, novel: Novel, min_users: int) -> GaussianThreshold:
-    threshold = math.ceil(novel.threshold + 0.5) + min_users - 1
+    threshold = on_grid(novel.threshold, unit=1) + min_users - 1
     return GaussianThreshold(novel.max_keys_per_user, noise, threshold=threshold, min_users=min_users)
 
 

@@ -12,8 +12,8 @@ from plume.privacy.cost import PooledCost
 from plume.privacy.gaussian import noise_for
 from plume.privacy.pooled import Charge, Pooled, left, refuse_too_little_for_selection, weight
 from plume.selection.rule import JointBudget, Measured, Rounds, Rule
-from plume.selection.threshold import smallest_threshold
-from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of, on_grid
+from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of
 
 LEFT = "left_of_account"
 # Weights hardly depend on it, while measures need more noise for more keys.
@@ -98,7 +98,7 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
     return PooledGaussian(
         given.max_keys_per_user,
         noise,
-        threshold=on_grid(found.threshold),
+        threshold=on_grid(found.threshold, unit=UNIT),
         min_users=given.min_users,
         pool=Account(LEFT, charged),
     )

@@ -17,7 +17,7 @@ from plume.privacy.losses import Shape
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import STRATEGIES
 
-# Where noise and thresholds are not scaled together: docs/guarantees/tight-composition.md, docs/guarantees/two-round-weighted-gaussian.md.
+# Where noise and thresholds are not priced together: docs/guarantees/tight-composition.md.
 DELTA_OF_THRESHOLDS = 0.4
 """Which part of delta thresholds get."""
 
@@ -81,19 +81,26 @@ class Rule:
     """How the noise and the thresholds of a strategy are found, round by round, in each way of composing that it knows."""
 
     composed: Callable[[ComposedBudget], Rounds] | None = None
-    """Not of a strategy that is charged to accounts: they are priced with Gaussian measures only."""
+    """Not of a strategy that is charged to accounts, priced with Gaussian measures only, nor of one that only adds epsilons up."""
     by_epsilon: Callable[[EpsilonBudget], Rounds] | None = None
     """Only of strategies without Gaussian noise."""
     jointly: Callable[[JointBudget], Rounds] | None = None
     """Only of strategies with Gaussian noise."""
     shape: Shape | None = None
     """What is known of the loss of one key; Gaussian noise has none but its own."""
-    delta_of_thresholds: float = 0.0
-    """Which part of delta the thresholds take before Gaussian noise is scaled; none, if both are scaled together."""
+    delta_kept_back: float = 0.0
+    """Which part of delta Gaussian noise is not scaled for, where no threshold, however high, could do with the rest of it."""
     keys: Callable[[int], int] = lambda max_keys_per_user: max_keys_per_user
     """In how many keys each user counts when keys are selected, by the limit of measures."""
     weight: Callable[[int], Fraction] = lambda max_keys_per_user: Fraction(1)  # noqa: ARG005
     """What selection weighs when the budget is shared out, where all measures together weigh 1 and nothing else is said."""
+    releases_users: bool = False
+    """Whether the number that it compares is released as `users()`, which is noised and paid together with it."""
+
+    @property
+    def is_charged_to_accounts(self) -> bool:
+        """Whether it can be scaled together with Gaussian measures only."""
+        return self.composed is None and self.by_epsilon is None
 
     @property
     def gaussian(self) -> bool:

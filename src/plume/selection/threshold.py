@@ -6,9 +6,9 @@ which asks `privacy/gaussian.py` what each user spends). In two rounds, and wher
 a share of delta for themselves (`threshold_alone`).
 
 Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`, or with tight composition from
-`calibration/tight_composition.py`. Each strategy beside this file rounds its threshold up to its own grid and applies it in `keep`; a
-threshold on the number of users is then raised by `min_users` - 1. Truncated geometric selection has no threshold: it tosses a biased
-coin for each key.
+`calibration/tight_composition.py`. `on_grid` rounds a threshold for Gaussian noise up to the integers that strategies compare; Laplace
+thresholds are integers. A threshold on the number of users is then raised by `min_users` - 1, by the strategy, which applies it in
+`keep`. Truncated geometric selection has no threshold: it tosses a biased coin for each key.
 """
 
 import math
@@ -45,7 +45,7 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
         return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
     # Keys of one user alone need as much; measures beside them only a little more. Each look tries all kinds of users.
-    start = threshold_alone(make, delta=delta).threshold
+    start = _alone(make, delta)
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
         lowest = brentq(excess, low, lowest, xtol=_STEP)
@@ -59,7 +59,16 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
 
 def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:
     """Find the lowest threshold that a key of one user alone passes with a chance of at most delta."""
-    return make(smallest(lambda t: make(t).delta() <= delta, start=10.0))
+    return make(_alone(make, delta))
+
+
+def _alone(make: Callable[[float], Made], delta: float) -> float:
+    return smallest(lambda threshold: make(threshold).delta() <= delta, start=10.0)
+
+
+def on_grid(threshold: float, *, unit: int) -> int:
+    """Round a threshold for noise before rounding up to one for noise after it, in steps of which a weight of 1 has `unit`."""
+    return math.ceil(threshold * unit + 0.5)
 
 
 def lowest_laplace_threshold(noise: DiscreteLaplace | RoundedLaplace, max_keys_per_user: int, delta: float) -> int:

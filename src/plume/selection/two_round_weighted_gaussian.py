@@ -4,32 +4,44 @@ The first round spends little and finds the keys that nobody can miss; in the se
 left to them. It keeps more keys than one round, for one more shuffle by key.
 """
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache, partial
 
-from plume.privacy.cost import GaussianCost
-from plume.selection.rule import DELTA_OF_THRESHOLDS, ComposedBudget, JointBudget, Rounds, Rule
-from plume.selection.weighted_gaussian import WeightedGaussian, weighted_gaussian_alone
+from plume.privacy.cost import GaussianRoundCost
+from plume.privacy.two_rounds import TwoRounds
+from plume.selection.rule import ComposedBudget, JointBudget, Rounds, Rule
+from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.weighted_gaussian import (
+    UNIT,
+    WeightedGaussian,
+    noise_of,
+    novel_keys,
+    weighted_gaussian_alone,
+)
 
 # What the rounds get of selection's share: docs/guarantees/two-round-weighted-gaussian.md.
 PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
+# What noise leaves of delta. With all of it no threshold would be high enough, and with a tenth the thresholds hardly gain.
+_KEPT_BACK = 0.05
 
 
 @dataclass(frozen=True)
 class Round(WeightedGaussian):
     """One round, on the keys that no round before it has selected.
 
-    Guarantee: that of Gaussian noise, and beside it the chance that a key of one user alone passes. Over rounds the first adds up in
-    squares, the second plainly. docs/guarantees/two-round-weighted-gaussian.md.
+    Guarantee: both rounds and Gaussian measures together, docs/guarantees/two-round-weighted-gaussian.md. Where other noise is drawn as
+    well, that of Gaussian noise, and beside it the chance that a key of one user alone passes.
     """
 
     number: int = 1
     name: str = "weighted Gaussian in two rounds"
 
     @property
-    def cost(self) -> GaussianCost:
-        """What it spends; how many novel keys a user has left depends on the rounds before, so the two parts are priced apart."""
-        return GaussianCost(f"selection, round {self.number}", mu=1 / self.novel.sigma, delta=self.novel.delta())
+    def cost(self) -> GaussianRoundCost:
+        """What it spends."""
+        return GaussianRoundCost(f"selection, round {self.number}", mu=1 / self.novel.sigma, novel=self.novel)
 
 
 def weighted_gaussian_round(
@@ -40,7 +52,7 @@ def weighted_gaussian_round(
     return Round(max_keys_per_user, alone.noise, alone.threshold, min_users=min_users, number=number)
 
 
-def _composed(given: ComposedBudget | JointBudget) -> Rounds:
+def _composed(given: ComposedBudget) -> Rounds:
     """Share noise and the delta of thresholds out among the rounds."""
     return tuple(
         weighted_gaussian_round(
@@ -55,8 +67,30 @@ def _composed(given: ComposedBudget | JointBudget) -> Rounds:
 
 
 def _jointly(given: JointBudget) -> Rounds:
-    """Take the delta of thresholds off first: what a user can do in the second round depends on the first."""
-    return _composed(replace(given, delta=DELTA_OF_THRESHOLDS * given.delta))
+    """Find the thresholds of both rounds together: what each of them may spend depends on the other."""
+    noises = tuple(noise_of(given.sigma_of(part)) for part in PARTS_OF_ROUNDS)
+    sigmas = tuple(float(noise.scale) / UNIT for noise in noises)
+    limit = given.max_keys_per_user
+    thresholds = _smallest_thresholds(sigmas, limit, others=given.others, epsilon=given.epsilon, delta=given.delta)
+    return tuple(
+        Round(limit, noise, on_grid(threshold, unit=UNIT), min_users=given.min_users, number=number)
+        for number, (noise, threshold) in enumerate(zip(noises, thresholds, strict=True), start=1)
+    )
 
 
-RULE = Rule(_composed, jointly=_jointly, delta_of_thresholds=DELTA_OF_THRESHOLDS)
+@lru_cache(maxsize=64)
+def _smallest_thresholds(
+    sigmas: tuple[float, ...], limit: int, *, others: float, epsilon: float, delta: float
+) -> tuple[float, float]:
+    """Find the lowest threshold of the second round that any first round leaves delta for, and the lowest one of the first beside it.
+
+    The second decides on nearly all keys. Once for all plans of a budget.
+    """
+    first, second = (novel_keys(sigma, math.inf, limit) for sigma in sigmas)
+    find = partial(smallest_threshold, others=others, epsilon=epsilon, delta=delta)
+    found = find(lambda threshold: TwoRounds(first, replace(second, threshold=threshold)))
+    found = find(lambda threshold: TwoRounds(replace(first, threshold=threshold), found.second))
+    return found.first.threshold, found.second.threshold
+
+
+RULE = Rule(_composed, jointly=_jointly, delta_kept_back=_KEPT_BACK)

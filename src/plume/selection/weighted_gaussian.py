@@ -15,11 +15,11 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import tails
 from plume.plan.expressions import Clamp, Expression, InverseRoot
 from plume.plan.nodes import Account
-from plume.privacy.cost import GaussianCost, GaussianSelectionCost, PooledCost
+from plume.privacy.cost import GaussianRoundCost, GaussianSelectionCost, PooledCost
 from plume.privacy.gaussian import Floats, Novel
 from plume.privacy.scales import drawable
 from plume.selection.rule import one_gaussian_round
-from plume.selection.threshold import smallest_threshold, threshold_alone
+from plume.selection.threshold import on_grid, smallest_threshold, threshold_alone
 
 # What one unit of weight is on the grid: 2**20 steps.
 UNIT = 2**20
@@ -56,7 +56,7 @@ class WeightedGaussian:
         return self.min_users - 1
 
     @property
-    def cost(self) -> GaussianSelectionCost | GaussianCost | PooledCost:
+    def cost(self) -> GaussianSelectionCost | GaussianRoundCost | PooledCost:
         """What it spends: the noise on shared keys, and what a user can do to keys of their own."""
         return GaussianSelectionCost("selection", mu=1 / self.novel.sigma, novel=self.novel)
 
@@ -113,7 +113,9 @@ def weighted_gaussian(
         epsilon=epsilon,
         delta=delta,
     )
-    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold), min_users=min_users)
+    return WeightedGaussian(
+        max_keys_per_user, noise, threshold=on_grid(novel.threshold, unit=UNIT), min_users=min_users
+    )
 
 
 def weighted_gaussian_alone(
@@ -127,17 +129,14 @@ def weighted_gaussian_alone(
     novel = threshold_alone(
         lambda threshold: novel_keys(float(noise.scale) / UNIT, threshold, max_keys_per_user), delta=delta
     )
-    return WeightedGaussian(max_keys_per_user, noise, threshold=on_grid(novel.threshold), min_users=min_users)
+    return WeightedGaussian(
+        max_keys_per_user, noise, threshold=on_grid(novel.threshold, unit=UNIT), min_users=min_users
+    )
 
 
 def noise_of(sigma: float) -> RoundedGaussian:
     """Noise of at least `sigma` units."""
     return RoundedGaussian(drawable(Fraction(math.ceil(sigma * UNIT))))
-
-
-def on_grid(threshold: float) -> int:
-    """Round a threshold for noise before rounding up to one for noise after it."""
-    return math.ceil(threshold * UNIT + 0.5)
 
 
 def novel_keys(sigma: float, threshold: float, limit: int) -> Novel:

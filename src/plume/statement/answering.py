@@ -21,7 +21,7 @@ from plume.plan.types import Kind
 from plume.query import Query
 from plume.redaction import redacting
 from plume.relation.printing import print_relation
-from plume.relation.relations import Given, Select, tables_of
+from plume.relation.relations import BaseTable, Select, tables_of
 from plume.relation.text import Text
 from plume.release import Release
 from plume.running import explain, run
@@ -158,7 +158,7 @@ def _relation(select: Select, statement: Statement, known: Tables) -> Relation:
     )
 
 
-def _told(table: Given) -> str:
+def _told(table: BaseTable) -> str:
     kind = "public" if table.public else "private" if table.unit is None else f"private by {table.unit}"
     return f"{table.written}: {kind}"
 
@@ -167,5 +167,5 @@ def _fetch(listed: Select, statement: Statement, known: Tables, engine: Engine) 
     """Read the public list, which is made of public tables alone."""
     relation = _relation(listed, statement, known)
     with engine.open(relation.tables) as session:
-        session.relate(_PUBLIC, relation.select)
+        session.define_relation(_PUBLIC, relation.select)
         return session.fetch(_PUBLIC, statement.keys)

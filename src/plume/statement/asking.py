@@ -15,7 +15,7 @@ from plume.query import Query
 from plume.redaction import Redaction
 from plume.relation.forms import refuse_unread
 from plume.relation.names import Scope, Uses, qualified
-from plume.relation.relations import PARTS, Call, Given, Select, Source, units
+from plume.relation.relations import PARTS, BaseTable, Call, Select, Source, units
 from plume.relation.scalars import is_call
 from plume.relation.text import Text, Tree
 from plume.settings import AUTO
@@ -48,7 +48,7 @@ class Statement:
     uses: Uses
     left_out: bool
     """Whether an aggregate leaves out bounds, which are then AUTO."""
-    units: tuple[tuple[Given, str], ...]
+    units: tuple[tuple[BaseTable, str], ...]
     """The columns of private tables that say whose a row is."""
     ordering: Ordering
     where: str | None
@@ -62,12 +62,12 @@ class Statement:
         return self._made(public_keys, where=self.where if self.table is not None else None)
 
     @property
-    def table(self) -> Given | None:
+    def table(self) -> BaseTable | None:
         """The one table that the query is about, if its rows need no SQL to be made."""
         relation, source = self.relation, self.relation.sources[0]
         plain = all(isinstance(tree, exp.Column) and tree.name == name for name, tree in relation.outputs or ())
         simple = len(relation.sources) == 1 and not relation.parts and (self.where is not None or not relation.where)
-        return source.relation if plain and simple and isinstance(source.relation, Given) else None
+        return source.relation if plain and simple and isinstance(source.relation, BaseTable) else None
 
     def _made(self, public_keys: Any, *, where: str | None) -> Query:
         with self.text.placing(self.clause), Redaction((BoundError, BudgetError), self._telling_of_auto):

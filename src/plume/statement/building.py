@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from plume.relation.names import Scope, Uses, table_name
-from plume.relation.relations import Given, Relation, Select, Source, Union, names_of
+from plume.relation.relations import BaseTable, Relation, Select, Source, Union, names_of
 from plume.relation.text import Text, Tree
 from plume.statement.clauses import conjuncts, refuse_others
-from plume.statement.computing import Computing
+from plume.statement.select_list import SelectList
 
-Find = Callable[[Tree, str], Given]
+Find = Callable[[Tree, str], BaseTable]
 """Finds the table behind a name."""
 
 _SELECT_PARTS = frozenset({"expressions", "from_", "joins", "where", "group", "having", "qualify", "distinct", "with_"})
@@ -89,7 +89,7 @@ class Builder:
         distinct = self._distinct(tree)
         if any(isinstance(item, exp.Star) or _is_star(item) for item in tree.expressions):
             return self._star(tree, sources, where)
-        return Computing(self.text, scope, tree).select(sources, where, distinct=distinct)
+        return SelectList(self.text, scope, tree).select(sources, where, distinct=distinct)
 
     def sources(self, tree: Tree, scope: Scope, ctes: Mapping[str, Tree]) -> tuple[Source, ...]:
         """Read FROM and its joins."""

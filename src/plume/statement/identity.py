@@ -3,18 +3,32 @@
 Files are told apart by device and inode, after patterns and folders were expanded. What cannot be told apart counts as the same.
 """
 
+import glob
 import os
+import re
+import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plume.engines.engine import DatabaseTable
-from plume.engines.files import find_files
+from plume.engines.files import find_files, is_table_of_spark
+from plume.engines.frames import is_spark_frame
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
 
 Inode = tuple[int, int]
+Address = tuple[str, str]
+"""A store, and where in it."""
+
+# What Spark takes for a pattern, splits into a host and a path, or cannot hold may be other files there than it is here.
+_PLAIN = r"(?!//)[^*?\[\]{}\\\0\ud800-\udfff]*"
+_PLAIN_PATH = re.compile(rf"(?=/){_PLAIN}")
+_FILE_URL = re.compile(r"file:(?=/(?!/))|file://(?=/)")
+# Stores that know no links. A file: of another machine may be one, and two mounts may be of one store.
+_PLAIN_ADDRESS = re.compile(rf"((?:s3|s3a|s3n|gs|abfs|abfss|wasb|wasbs|hdfs)://[^/]+)((?:/{_PLAIN})?)")
 
 
 @dataclass(frozen=True)
@@ -23,27 +37,36 @@ class FileSet:
 
     inodes: frozenset[Inode]
     table: str = ""
+    paths: tuple[str, ...] = ()
+    """The paths, if Spark may find other files there than were found here; then no other table is certainly another one."""
 
     def overlaps(self, other: "Identity") -> bool:
         """Return whether both can hold the same rows."""
-        return (
-            isinstance(other, FileSet)
-            and bool(self.inodes & other.inodes)
-            and (not self.table or not other.table or _is_same_name(self.table, other.table))
+        return isinstance(other, FileSet) and (bool(self.paths or other.paths) or self.shares(other))
+
+    def shares(self, other: "FileSet") -> bool:
+        """Return whether both hold rows of the same file."""
+        return bool(self.inodes & other.inodes) and (
+            not self.table or not other.table or _is_same_name(self.table, other.table)
         )
 
 
 @dataclass(frozen=True)
-class SparkName:
-    """A table of Spark's catalogue or a path that Spark reads, which may be the place where such a table lies."""
+class OnSpark:
+    """What Spark alone can open: a table or view of its catalogue, a DataFrame, or what lies at an address.
 
-    name: str
+    A view and a DataFrame may be made of any others, which Spark does not say before it opens them. So they are not told apart.
+    """
+
+    what: str | int | tuple[str, ...]
+    addresses: frozenset[Address] = frozenset()
+    """Where it lies, if its text says so."""
 
     def overlaps(self, other: "Identity") -> bool:
-        """Return whether both can hold the same rows; only two names of tables, or two plain paths, can be told apart."""
-        if not isinstance(other, SparkName) or ("/" in self.name) != ("/" in other.name):
+        """Return whether both can hold the same rows."""
+        if not isinstance(other, OnSpark) or not (self.addresses and other.addresses):
             return True
-        return _is_same_path(self.name, other.name) if "/" in self.name else _is_same_name(self.name, other.name)
+        return any(_can_meet(one, another) for one in self.addresses for another in other.addresses)
 
 
 @dataclass(frozen=True)
@@ -53,16 +76,16 @@ class InMemory:
     number: int
 
     def overlaps(self, other: "Identity") -> bool:
-        """Return whether both can hold the same rows; a frame of Spark's may read a table of the catalogue."""
-        return self == other or isinstance(other, SparkName)
+        """Return whether both can hold the same rows."""
+        return self == other
 
 
-Identity = FileSet | SparkName | InMemory
+Identity = FileSet | OnSpark | InMemory
 
 
 def is_same(one: Identity, other: Identity) -> bool:
     """Return whether two tables certainly share rows; files that are not there share nothing."""
-    return one.overlaps(other) if isinstance(one, FileSet) else one == other
+    return one.shares(other) if isinstance(one, FileSet) and isinstance(other, FileSet) else one == other
 
 
 def identify(data: Any, dialect: Dialect) -> Identity:
@@ -70,10 +93,9 @@ def identify(data: Any, dialect: Dialect) -> Identity:
     if isinstance(data, DatabaseTable):
         return FileSet(_inodes([data.path]), data.table)
     if not _is_path(data):
-        return InMemory(id(data))
-    listed = data if isinstance(data, list | tuple) else [data]
-    if dialect.statements.has_catalogue and not all(os.path.exists(path) for path in listed):  # noqa: PTH110 - text or paths
-        return SparkName(str(listed[0]) if len(listed) == 1 else "/*")
+        return OnSpark(id(data)) if is_spark_frame(data) else InMemory(id(data))
+    if dialect.statements.has_catalogue:
+        return _identify_on_spark([str(path) for path in (data if isinstance(data, list | tuple) else [data])])
     # What is not there is refused when it is opened.
     with suppress(InputError):
         return FileSet(_inodes(find_files(data).paths))
@@ -85,25 +107,64 @@ def _is_path(data: Any) -> bool:
     return bool(listed) and all(isinstance(path, str | Path) for path in listed)
 
 
-def _inodes(paths: list[Path] | tuple[Path, ...]) -> frozenset[Inode]:
+def _inodes(paths: Iterable[Path]) -> frozenset[Inode]:
     found = set()
     for path in paths:
         with suppress(OSError, ValueError):
-            status = os.stat(path)  # noqa: PTH116 - of whatever the path leads to
-            found.add((status.st_dev, status.st_ino))
+            found.add(_inode(os.stat(path)))  # noqa: PTH116 - of whatever the path leads to
     return frozenset(found)
 
 
-def _is_same_path(one: str, other: str) -> bool:
-    """Return whether two paths can lead to the same files: one is a pattern, or lies in the other, or they are of two file systems."""
-    schemes = {path.partition("://")[0] if "://" in path else "" for path in (one, other)}
-    if any(sign in one + other for sign in ("*", "?", "[", "{", "..", "./")) or len(schemes) > 1:
-        return True
-    short, long = sorted((one.rstrip("/"), other.rstrip("/")), key=len)
-    return long == short or long.startswith(f"{short}/")
+def _inode(status: os.stat_result) -> Inode:
+    return status.st_dev, status.st_ino
 
 
 def _is_same_name(one: str, other: str) -> bool:
     """Return whether two names can be of one table: t, main.t and database.main.t can."""
     short, long = sorted((one.casefold(), other.casefold()), key=len)
     return long == short or long.endswith(f".{short}")
+
+
+def _identify_on_spark(named: list[str]) -> Identity:
+    """Say which data a name or paths are to Spark, whose folder, patterns and links may be others than ours."""
+    if len(named) == 1 and is_table_of_spark(named[0]):
+        return OnSpark(named[0])
+    addresses = frozenset(filter(None, map(_address, named)))
+    if all(map(_address, named)):
+        return OnSpark(tuple(named), addresses)
+    here = [_FILE_URL.sub("", path, count=1) for path in named]
+    found = [_below(path) for path in here]
+    plain = all(_PLAIN_PATH.fullmatch(path) and ".." not in path.split("/") for path in here)
+    inodes = frozenset(inode for each, _ in found for inode in each)
+    return FileSet(inodes, paths=() if plain and all(complete for _, complete in found) else tuple(named))
+
+
+def _address(path: str) -> Address | None:
+    """Give the address of a place that no other text leads to but one in the same store; None if that is not certain."""
+    found = _PLAIN_ADDRESS.fullmatch(path.casefold())
+    if found is None or ".." in path.split("/"):
+        return None
+    return found[1], "".join(f"/{part}" for part in found[2].split("/") if part not in ("", "."))
+
+
+def _can_meet(one: Address, other: Address) -> bool:
+    """Return whether two places can hold the same files: two names may be of one store, and one place may lie in the other."""
+    short, long = sorted((f"{one[1]}/", f"{other[1]}/"), key=len)
+    return one[0] != other[0] or long.startswith(short)
+
+
+def _below(path: str) -> tuple[frozenset[Inode], bool]:
+    """Find a path, or what matches it as a pattern, with all that lies below, of any ending; and say if all of that could be seen."""
+    found: set[Inode] = set()
+    waiting, complete = [path], True
+    with suppress(ValueError):  # no file has a name with a zero byte
+        waiting += glob.glob(path)  # noqa: PTH207 - patterns may be absolute
+    while waiting:
+        try:
+            status = os.stat(next_one := waiting.pop())  # noqa: PTH116 - of whatever the path leads to
+            if _inode(status) not in found and stat.S_ISDIR(status.st_mode):
+                waiting += [entry.path for entry in os.scandir(next_one)]
+            found.add(_inode(status))
+        except (OSError, ValueError):
+            complete = False
+    return frozenset(found), complete

@@ -13,7 +13,7 @@ from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
-from plume.relation.relations import Given
+from plume.relation.relations import BaseTable
 from plume.relation.text import Text, Tree
 from plume.statement.identity import Identity, identify, is_same
 
@@ -30,7 +30,7 @@ class Tables:
     public: Mapping[str, Any] = field(default_factory=dict)
     found: dict[str, Any] = field(default_factory=dict)
     """What was found: data by the names they have in the engine."""
-    _known: dict[Identity, Given] = field(default_factory=dict)
+    _known: dict[Identity, BaseTable] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, tables in (("tables", self.private), ("public_tables", self.public)):
@@ -51,7 +51,7 @@ class Tables:
             isinstance(data, PrivateTable | PublicTable) for data in (*self.private.values(), *self.public.values())
         )
 
-    def find(self, tree: Tree, written: str) -> Given:
+    def find(self, tree: Tree, written: str) -> BaseTable:
         """Find the table behind a name."""
         for tables, public in ((self.private, False), (self.public, True)):
             name = next((name for name in tables if name.casefold() == written.casefold()), None)
@@ -63,14 +63,14 @@ class Tables:
                 tree,
                 f"there is no table {written!r}; tables are declared here, and a statement can name no others: {known}.",
             )
-        return self._given(self._unnamed(tree, written), written, public=False)
+        return self._base_table(self._unnamed(tree, written), written, public=False)
 
-    def _named(self, tree: Tree, name: str, data: Any, *, public: bool) -> Given:
+    def _named(self, tree: Tree, name: str, data: Any, *, public: bool) -> BaseTable:
         match data:
             case PrivateTable():
-                return self._given(data.data, name, public=False, unit=data.unit)
+                return self._base_table(data.data, name, public=False, unit=data.unit)
             case PublicTable():
-                return self._given(data.data, name, public=True)
+                return self._base_table(data.data, name, public=True)
             case _ if self._declared and not public:
                 raise self.text.refusal(
                     tree,
@@ -78,7 +78,7 @@ class Tables:
                     f"plume.public(data), or on the command line with --unit {name}=COLUMN or --public-table.",
                 )
             case _:
-                return self._given(data, name, public=public)
+                return self._base_table(data, name, public=public)
 
     def _unnamed(self, tree: Tree, written: str) -> Any:
         quoted = bool(tree.this.args.get("quoted"))
@@ -92,7 +92,7 @@ class Tables:
             f"--table {written}=file.parquet, or write the path of a file in quotes.",
         )
 
-    def _given(self, data: Any, written: str, *, public: bool, unit: str | None = None) -> Given:
+    def _base_table(self, data: Any, written: str, *, public: bool, unit: str | None = None) -> BaseTable:
         if isinstance(data, str | Path) and str(data).lower().endswith(_DATABASES):
             data = DatabaseTable(Path(data), written)
         identity = identify(data, self.dialect)
@@ -101,11 +101,11 @@ class Tables:
                 raise InputError(f"{written!r} and {known.written!r} are the same data, once private and once public.")
         same = self._known.get(identity)
         if same is None or not is_same(identity, identity) or same.unit != unit:
-            same = Given(f"given_{len(self.found) + 1}", written, public, unit)
+            same = BaseTable(f"given_{len(self.found) + 1}", written, public, unit)
             self._known[identity], self.found[same.name] = same, data
         return same
 
-    def refuse_two_units(self, units: Iterable[tuple[Given, str]], tree: Tree) -> None:
+    def refuse_two_units(self, units: Iterable[tuple[BaseTable, str]], tree: Tree) -> None:
         """Refuse a table whose rows would belong to one user here and to another there, or not to whom its owner says."""
         listed = list(dict.fromkeys(units))
         for table, column in listed:
@@ -119,7 +119,7 @@ class Tables:
             if column != another and self._overlap(table, other):
                 raise self.text.refusal(tree, _two_units(table, column, other, another))
 
-    def _overlap(self, one: Given, other: Given) -> bool:
+    def _overlap(self, one: BaseTable, other: BaseTable) -> bool:
         """Return whether two tables can hold the same rows; of those that are both declared, whether they certainly do."""
         if one.name == other.name:
             return True
@@ -129,10 +129,10 @@ class Tables:
         return mine.overlaps(its) or its.overlaps(mine)
 
 
-def _two_units(table: Given, column: str, other: Given, another: str) -> str:
+def _two_units(table: BaseTable, column: str, other: BaseTable, another: str) -> str:
     if table.written == other.written:
         return f"rows of {table.written} would belong to the user in {column!r} and to the one in {another!r}."
     return (
         f"{table.written} and {other.written} may hold the same rows, which would belong to the user in {column!r} and to the one in "
-        f"{another!r}; if they are different tables, declare their units with plume.private."
+        f"{another!r}; if they are different tables, declare their units, with plume.private or on the command line with --unit."
     )

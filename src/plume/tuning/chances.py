@@ -16,14 +16,14 @@ from plume.privacy.pooled import ACCOUNT, STEPS
 from plume.selection.strategy import SelectionStrategy
 from plume.tuning.pairs import Floats, Pairs
 
-# Means over a normal distribution are taken at so many points.
+# Means over a normal distribution are taken at this many points.
 POINTS, WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
-# Chances are tabulated at so many weights, up to where a key is as good as certain.
+# Chances are tabulated at this many weights, up to where a key is as good as certain.
 _TABLED = 1024
 _CERTAIN = 1 - 1e-9
 _UNLIKELY = 1e-6
-# So much of all keys that are shown may be left out of an estimate.
+# This share of all keys that are shown may be left out of an estimate.
 _NEGLIGIBLE = 3e-4
 
 
@@ -107,7 +107,7 @@ def _mean_chance(strategy: SelectionStrategy, mean: Floats, deviation: Floats) -
     chances = strategy.chance(np.arange(0, most + 1, step))
     mean, deviation = mean / step, deviation / step
     found = _between(chances, mean)
-    # Most keys of most data have hardly a user, and what varies with them hardly changes the chance.
+    # In most tables, most keys have hardly a user, and what varies with them hardly changes the chance.
     likely = np.flatnonzero(mean + POINTS[-1] * deviation > np.searchsorted(chances, _UNLIKELY) - 1)
     mean, deviation = mean[likely], deviation[likely]
     points = zip(POINTS, WEIGHTS, strict=True)

@@ -18,8 +18,9 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
 from plume.errors import BoundError, UsageError, printable
+from plume.explanation import number_of
 from plume.output.files import write_text
-from plume.output.text_table import show
+from plume.output.text_table import four_digits, show
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.selection.chances import KeysOfUser, chance_of_users, users_for_chance
@@ -28,6 +29,7 @@ from plume.tuning.people import MOST_USERS, described_keys, refuse_bad_number, s
 LEVEL = 0.95
 """How often noise stays within the half widths, and how likely a key is shown that is said to be."""
 USUAL_USERS = (10, 20, 50, 100, 200, 500, 1_000, 10_000)
+CHANCE = "chance"
 HEAD = "expected from the query alone: no data was read, nothing is spent"
 _EVEN = 0.5
 _ALL_ROWS = 10**6
@@ -118,7 +120,9 @@ class Expectation:
         write_text(Path(path), draw_expectation(self), overwrite=overwrite)
 
     def __str__(self) -> str:
-        drawn = ((printable(title), show(pa.Table.from_pylist(lines), _ALL_ROWS)) for title, lines in tables(self))
+        drawn = (
+            (printable(title), show(pa.Table.from_pylist(lines), _ALL_ROWS, leading=2)) for title, lines in tables(self)
+        )
         return "\n".join([HEAD, *("\n".join(["", *texts]) for texts in drawn)])
 
     def __repr__(self) -> str:
@@ -137,7 +141,7 @@ def tables(expectation: Expectation) -> Iterator[tuple[str, list[Line]]]:
     each = "each in as many keys as the limit" if keys is None else described_keys(keys)
     counted = [noise.column for noise in prospects[0].noise if noise.counts]
     sections: list[tuple[str, Lines]] = [
-        ("noise on the numbers of each key:", _noise_lines),
+        ("noise on the numbers of each key:", partial(_noise_lines, expectation.query)),
         (f"how many users, {each}, a key needs to be shown:", _needed_lines),
         ("the chance to be shown, by the number of these users:", _chance_lines),
         *((f"noise on {name}, relative to one for each user:", partial(_relative_lines, name)) for name in counted),
@@ -234,7 +238,7 @@ def _rows(prospect: Prospect) -> Iterator[Line]:
         relative = {
             f"{noise.column}_relative_error": noise.relative_error(users) for noise in prospect.noise if noise.counts
         }
-        yield _place(prospect) | {"users": users, "chance": chance} | widths | relative
+        yield _place(prospect) | {"users": users, CHANCE: chance} | widths | relative
 
 
 def _plain(prospect: Prospect) -> dict[str, Any]:
@@ -248,15 +252,13 @@ def _place(prospect: Prospect) -> Line:
     return {"max_keys_per_user": prospect.max_keys_per_user, "epsilon": prospect.epsilon}
 
 
-def _noise_lines(prospect: Prospect) -> Iterator[Line]:
+def _noise_lines(query: Query, prospect: Prospect) -> Iterator[Line]:
     for noise in prospect.noise:
-        number = noise.measure if noise.part is None else f"{noise.measure} ({noise.part})"
-        width = f"{noise.half_width:.4g}"
         yield {
-            "number": number,
+            "number": number_of(noise.measure, noise.part, query),
             "noise": noise.kind,
             "standard deviation": noise.standard_deviation,
-            "95 % within": width,
+            "95 % within": four_digits(noise.half_width),
         }
 
 

@@ -22,11 +22,11 @@ from plume.root import smallest, within
 from plume.selection.strategy import SelectionStrategy
 from plume.tuning.goal import Goal, Target, error_unit, is_computed
 
-# Where a limit cuts, the number of users who count in a key is looked at in so many places, as many standard deviations from its mean.
+# Where a limit cuts, the number of users who count in a key is looked at in this many places, up to this many deviations from its mean.
 _PLACES, _DEVIATIONS = 301, 9
-# The law of noise is tabulated at so many places, between which it hardly bends, as far as all but this share of it.
+# The law of noise is tabulated at this many places, between which it hardly bends, as far as all but this share of it.
 _TABLED, _BEYOND = 513, 1e-9
-# Values that are spread evenly over a range have a variance of so much of the largest there can be.
+# Values that are spread evenly over a range have a variance of this part of the largest there can be.
 _EVENLY = 1 / 3
 _NEAR = 1e-3
 

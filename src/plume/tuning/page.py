@@ -1,6 +1,7 @@
 """Curves to choose numbers by, as one page that needs nothing else. Imported when a page is made: templates and charts are slow."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from markupsafe import Markup
@@ -10,6 +11,7 @@ from plume.report.chart import NARROW_CURVES, WIDE_CURVES, Figure, draw_curves
 from plume.report.page import policy
 from plume.report.rendering import read, render
 from plume.report.settings import query_call
+from plume.tuning.expectation import CHANCE
 from plume.version import __version__
 
 
@@ -28,21 +30,27 @@ class Page:
 def make_page(page: Page) -> str:
     """Make the page."""
     style = read("report.css") + read("curves.css")
-    keys, measures = page.query.keys, (measure.name for measure in page.query.measures)
+    grouped = f"per {', '.join(page.query.keys)}" if page.query.keys else "in total"
     return render(
         "curves.html",
         version=__version__,
         policy=policy(style),
         style=Markup(style),  # noqa: S704 - our own file
         kind=page.kind,
-        title=f"{', '.join(measures)} per {', '.join(keys)}",
+        title=f"{', '.join(measure.name for measure in page.query.measures)} {grouped}",
         warning=page.warning,
         lead=page.lead,
         figures=[(figure.caption, _drawings(figure)) for figure in page.figures],
         names=page.rows.column_names,
-        rows=list(zip(*(column.to_pylist() for column in page.rows.columns), strict=True)),
+        rows=list(zip(*(_figures(name, page.rows) for name in page.rows.column_names), strict=True)),
         call=query_call(page.query),
     )
+
+
+def _figures(name: str, rows: pa.Table) -> list[Any]:
+    """Give a column as people read it: of chances four digits behind the point."""
+    values = rows.column(name).to_pylist()
+    return [round(value, 4) for value in values] if name == CHANCE else values
 
 
 def _drawings(figure: Figure) -> list[tuple[str, Markup]]:

@@ -42,7 +42,7 @@ Additive = CountUsers | CountRecords | SumOfTotals
 _PAIRS, _USERS, _KEYS, _NUMBERED = "tuning_pairs", "tuning_users", "tuning_keys", "tuning_numbered"
 _SIZES, _TOTAL = "tuning_sizes", "total"
 _USER_NUMBER, _KEY_NUMBER = "user_number", "key_number"
-# Arrays of so many places stay in a processor's own memory.
+# Arrays of this many places stay in a processor's own memory.
 _PLACES_AT_ONCE = 2**17
 
 

@@ -26,7 +26,7 @@ from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
 from plume.output.csv_rows import write_csv
 from plume.output.files import with_not_private_suffix, write_text
-from plume.output.text_table import show
+from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
@@ -98,7 +98,7 @@ class NotPrivateTuning:
 
     def __str__(self) -> str:
         drawn = pa.Table.from_pylist([line(tried) for tried in telling(self.tried)])
-        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS), "", REMARK, WARNING])
+        return "\n".join([WARNING, "", show(drawn, _ALL_ROWS, leading=4), "", REMARK, WARNING])
 
     def __repr__(self) -> str:
         return str(self)
@@ -271,8 +271,10 @@ def line(tried: Tried) -> dict[str, Any]:
         "keys shown": f"{tried.keys_shown:.1f}",
         "measure": tried.measure,
         "bounds": tried.bounds,
-        "absolute error": f"{tried.absolute_error:.4g}",
-        "on shared keys": "fewer keys" if tried.error_on_shared_keys is None else f"{tried.error_on_shared_keys:.4g}",
+        "absolute error": four_digits(tried.absolute_error),
+        "on shared keys": "fewer keys"
+        if tried.error_on_shared_keys is None
+        else four_digits(tried.error_on_shared_keys),
         "lost to bounding": f"{tried.lost_to_bounding:.1%}",
         "lost to selection": f"{tried.lost_to_selection:.1%}",
     }

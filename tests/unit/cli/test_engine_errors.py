@@ -4,6 +4,7 @@ import errno
 import os
 import traceback
 from collections.abc import Callable
+from contextvars import copy_context
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,6 +44,15 @@ def test_what_is_withheld_before_and_after_is_not_in_it(tmp_path: Path) -> None:
         pass
     withhold()
     assert CANARY not in path.read_text()
+
+
+def test_what_a_thread_withholds_that_outlives_the_block_is_in_no_other_file(tmp_path: Path) -> None:
+    """As one of asyncio may after a timeout. The next file that is opened gets the number of the one that was closed."""
+    with plume.engine_errors_to(tmp_path / "errors.txt") as path:
+        outliving = copy_context()
+    with (tmp_path / "released.csv").open("w"):
+        outliving.run(withhold)
+    assert ((tmp_path / "released.csv").read_text(), CANARY in path.read_text()) == ("", False)
 
 
 def test_the_file_says_that_it_is_not_private_in_its_name_and_its_first_line(tmp_path: Path) -> None:

@@ -50,7 +50,10 @@ def test_every_failure_is_one_sentence_and_a_code(
     ("args", "sentence"),
     [
         (["--epsilonn", "1"], "No such option '--epsilonn'"),
-        (["--epsilon", "much"], "'much' is not a valid float"),
+        (["--epsilon", "much"], "'much' is not a number; write one such as 1.1 or 1e-5"),
+        (["--min-users", "2.5"], "'2.5' is not a whole number; write one such as 16"),
+        (["--top", "0", "count"], "--top is 0; it must be a positive whole number"),
+        (["--top", "3", "counts"], "no column 'counts' in the result; did you mean 'count'?"),
         (["--epsilon", "nan"], "epsilon is nan; it must be a finite number above 0"),
         (["--delta", "0"], "selecting keys from data needs a delta above 0"),
         (["--max-keys-per-user", "0"], "max_keys_per_user is 0"),
@@ -81,7 +84,7 @@ def test_a_file_that_is_not_there_is_wrong_use(invoke: Invoke, asked: list[str])
 def test_a_command_without_its_options_is_wrong_use(invoke: Invoke) -> None:
     result = invoke("explain")
     assert result.exit_code == 2
-    assert "Missing option '--user'" in result.stderr
+    assert "Missing option '--user'. Column that identifies the user (the privacy unit)" in result.stderr
 
 
 def test_names_of_columns_cannot_command_the_terminal(invoke: Invoke, asked: list[str], tmp_path: Path) -> None:

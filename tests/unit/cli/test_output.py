@@ -23,9 +23,9 @@ QUERY = Query(user="u", keys=("key",), measures=(users(),), max_keys_per_user=1,
 Invoke = Callable[..., Result]
 
 
-def printed(keys: pa.Array, layout: str | None) -> Result:
+def printed(keys: pa.Array, layout: str | None, *, also: tuple[str, ...] = ()) -> Result:
     """Print a release of the given keys with the command's own standard output."""
-    rows = pa.table({"key": keys, "users": list(range(len(keys)))})
+    rows = pa.table({"key": keys} | {name: list(range(len(keys))) for name in ("users", *also)})
     command = click.command()(
         lambda: print_rows(Release(rows, explain(QUERY), private=True), layout, remarks(quiet=False))
     )
@@ -78,6 +78,35 @@ def test_csv_on_a_terminal_escapes_what_could_command_it(monkeypatch: pytest.Mon
 def test_a_terminal_gets_a_table_unless_told_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
     assert printed(pa.array(["a"]), None).stdout.splitlines() == ["key  users", "  a      0"]
+
+
+def test_columns_that_do_not_fit_a_terminal_stand_below_each_other_behind_the_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "11")
+    assert printed(pa.array(["a", "b"]), "table", also=("visits", "days")).stdout.splitlines() == [
+        *("key  users", "  a      0", "  b      1", ""),
+        *("key  visits", "  a       0", "  b       1", ""),
+        *("key  days", "  a     0", "  b     1"),
+    ]
+
+
+def test_columns_that_fit_stand_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "18")
+    assert printed(pa.array(["a"]), "table", also=("visits",)).stdout.splitlines() == [
+        "key  users  visits",
+        "  a      0       0",
+    ]
+
+
+def test_a_table_that_goes_to_no_terminal_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "11")
+    assert printed(pa.array(["a"]), "table", also=("visits",)).stdout.splitlines() == [
+        "key  users  visits",
+        "  a      0       0",
+    ]
 
 
 def test_a_file_that_exists_is_not_replaced(run: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ def test_a_limit_that_is_left_open_is_chosen_and_told(run: Invoke) -> None:
 def test_a_limit_that_is_no_number_is_wrong_use(run: Invoke) -> None:
     result = run("--max-keys-per-user", "many")
     assert result.exit_code == 2
-    assert "'many' is not a valid integer" in result.stderr
+    assert "'many' is not a whole number; write one such as 16, or 'auto'" in result.stderr
 
 
 def test_cautions_are_said_once_on_standard_error_and_recorded(run: Invoke, tmp_path: Path) -> None:
@@ -217,7 +217,10 @@ def test_a_key_may_be_computed(searches: Path, invoke: Invoke) -> None:
     ("options", "said"),
     [
         (["--key", "recipe"], "Missing option '--max-keys-per-user'"),
-        (["--max-keys-per-user", "4"], "Missing option '--key'"),
+        (
+            ["--max-keys-per-user", "4"],
+            "Missing option '--key'. Column to group by; repeatable. Or give --key-as or --no-keys.",
+        ),
         (["--key-as", "dish", "UPPER(recipe)"], "Missing option '--max-keys-per-user'"),
         (
             ["--no-keys", "--key", "recipe"],

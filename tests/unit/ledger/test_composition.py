@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plume.ledger.composition import Total, _by_parts, _epsilon, least_total, total
-from plume.ledger.price import DELTAS, EPSILONS, Limit, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
 
 mpmath.mp.dps = 50
-LIMIT = Limit(3 * EPSILONS, 10**10)
+BUDGET = DatasetBudget(3 * EPSILONS, 10**10)
 
 
 def gaussian(mu: float, passing: float = 0, *, epsilon: float = 1, delta: float = 1e-6) -> Price:
@@ -33,45 +33,45 @@ def composed(events: dict[dp_accounting.DpEvent, int], delta: float) -> float:
 
 
 def test_nothing_costs_nothing() -> None:
-    assert least_total([], LIMIT) == Total(0, 0)
+    assert least_total([], BUDGET) == Total(0, 0)
 
 
 def test_one_release_costs_what_it_says() -> None:
-    assert least_total([gaussian(0.3)], LIMIT) == Total(EPSILONS, 10**9)
+    assert least_total([gaussian(0.3)], BUDGET) == Total(EPSILONS, 10**9)
 
 
 def test_what_fits_as_a_sum_is_not_composed_any_further() -> None:
-    assert total([gaussian(0.1)] * 3, LIMIT) == Total(3 * EPSILONS, 3 * 10**9)
+    assert total([gaussian(0.1)] * 3, BUDGET) == Total(3 * EPSILONS, 3 * 10**9)
 
 
 @pytest.mark.parametrize(("mu", "times"), [(0.3, 2), (0.1, 40), (0.25, 12)])
 def test_gaussian_releases_compose_as_tightly_as_the_accountant_says(mu: float, times: int) -> None:
     expected = composed({dp_accounting.GaussianDpEvent(1 / mu): times}, 1e-5)
-    found = least_total([gaussian(mu, epsilon=5, delta=1e-7)] * times, Limit(10**12, 10**10)).epsilon / EPSILONS
+    found = least_total([gaussian(mu, epsilon=5, delta=1e-7)] * times, DatasetBudget(10**12, 10**10)).epsilon / EPSILONS
     assert expected * (1 - 2e-3) <= found <= expected * (1 + 1e-6)
 
 
 def test_the_chance_of_showing_a_key_is_taken_from_the_delta_first() -> None:
     expected = composed({dp_accounting.GaussianDpEvent(1 / 0.3): 4}, 1e-5 - 4e-6)
-    found = least_total([gaussian(0.3, 1e-6)] * 4, LIMIT).epsilon / EPSILONS
+    found = least_total([gaussian(0.3, 1e-6)] * 4, BUDGET).epsilon / EPSILONS
     assert found == pytest.approx(expected, rel=2e-3)
-    assert found > least_total([gaussian(0.3)] * 4, LIMIT).epsilon / EPSILONS
+    assert found > least_total([gaussian(0.3)] * 4, BUDGET).epsilon / EPSILONS
 
 
 def test_releases_of_both_kinds_compose_to_less_than_their_sum() -> None:
     charges = [*[laplace(0.1)] * 20, *[gaussian(0.3)] * 2]
-    found = least_total(charges, LIMIT).epsilon / EPSILONS
+    found = least_total(charges, BUDGET).epsilon / EPSILONS
     # The accountant knows the whole law of Laplace noise, of which the ledger keeps the epsilon alone.
     events = {dp_accounting.LaplaceDpEvent(10): 20, dp_accounting.GaussianDpEvent(1 / 0.3): 2}
     assert composed(events, 1e-5) < found < 4
 
 
 def test_deltas_above_the_limit_are_beyond_all_composition() -> None:
-    assert not total([laplace(0.001, 6e-6)] * 2, LIMIT).within(LIMIT)
+    assert not total([laplace(0.001, 6e-6)] * 2, BUDGET).within(BUDGET)
 
 
 def test_without_a_delta_epsilons_add_up() -> None:
-    assert total([laplace(0.1)] * 31, Limit(3 * EPSILONS, 0)) == Total(31 * EPSILONS // 10, 0)
+    assert total([laplace(0.1)] * 31, DatasetBudget(3 * EPSILONS, 0)) == Total(31 * EPSILONS // 10, 0)
 
 
 charges = st.one_of(
@@ -84,8 +84,8 @@ charges = st.one_of(
 @given(st.lists(charges, min_size=2, max_size=6))
 def test_a_total_is_never_above_the_sum_and_grows_with_every_release(listed: list[Price]) -> None:
     sums = [sum(charge.epsilon for charge in listed[:number]) for number in range(2, len(listed) + 1)]
-    found = [least_total(listed[:number], LIMIT) for number in range(2, len(listed) + 1)]
-    within = [(spent.epsilon, most) for spent, most in zip(found, sums, strict=True) if spent.within(LIMIT)]
+    found = [least_total(listed[:number], BUDGET) for number in range(2, len(listed) + 1)]
+    within = [(spent.epsilon, most) for spent, most in zip(found, sums, strict=True) if spent.within(BUDGET)]
     assert all(spent <= most for spent, most in within)
     assert [spent for spent, _ in within] == sorted(spent for spent, _ in within)
 
@@ -118,7 +118,7 @@ def true_gaussian_delta(mu: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
 
 def states_the_truth(charges: list[Price], delta: int) -> bool:
     """Whether at the epsilon that charges compose to by their parts, if they do, their delta is no more than the stated one."""
-    epsilon = _epsilon(_by_parts(charges), Limit(10**18, delta))
+    epsilon = _epsilon(_by_parts(charges), DatasetBudget(10**18, delta))
     return epsilon is None or true_delta(charges, epsilon) * DELTAS <= delta
 
 

@@ -6,7 +6,7 @@ import pytest
 import plume
 from plume.errors import BudgetError
 from plume.ledger.composition import total
-from plume.ledger.price import DELTAS, EPSILONS, Limit, limit_of, price_of
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, dataset_budget, price_of
 from plume.ledger.publishing import price_for
 from plume.privacy.cost import EpsilonCost, Spent
 
@@ -26,22 +26,22 @@ def test_a_cost_is_rounded_up(epsilon: float, units: int) -> None:
     ("budget", "limit"), [((1 / 3, 1e-5), (333333333, 10**10)), ((1.1, 1e-15 / 3), (11 * 10**8, 0))]
 )
 def test_a_limit_is_rounded_down(budget: tuple[float, float], limit: tuple[int, int]) -> None:
-    assert limit_of(plume.Budget(*budget)) == Limit(*limit)
+    assert dataset_budget(plume.Budget(*budget)) == DatasetBudget(*limit)
 
 
 @pytest.mark.parametrize(("epsilon", "match"), [(1e-10, "must be at least 1e-9"), (1e7, "may be 1,000,000 at most")])
 def test_a_limit_that_cannot_be_counted_is_refused(epsilon: float, match: str) -> None:
     with pytest.raises(BudgetError, match=match):
-        limit_of(plume.Budget(epsilon))
+        dataset_budget(plume.Budget(epsilon))
 
 
 def test_ten_tenths_are_one() -> None:
-    assert 10 * charged(0.1) == limit_of(plume.Budget(1)).epsilon
+    assert 10 * charged(0.1) == dataset_budget(plume.Budget(1)).epsilon
 
 
 def test_a_million_of_the_smallest_spends_stop_exactly_at_the_limit() -> None:
     limit, unit = (
-        limit_of(plume.Budget(1e-3)),
+        dataset_budget(plume.Budget(1e-3)),
         price_of([EpsilonCost("x", Fraction(1e-9))], Spent(1e-9, 0), plume.Budget(1e-9)),
     )
     assert total([unit] * 10**6, limit).within(limit)

@@ -168,9 +168,9 @@ def test_no_quantiles_at_all_are_refused() -> None:
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([1], "there are 1 edges; there must be from 2"),
-        (1, "there are 1 edges; there must be from 2"),
-        (range(1026), "there are 1026 edges"),
+        ([1], "edges has 1 edge; there must be from 2"),
+        (1, "edges has 1 edge; there must be from 2"),
+        (range(1026), "edges has 1026 edges"),
         ([0, 1, 1], "each edge must be above the one before"),
         ([2, 1], "each edge must be above the one before"),
         ([0, float("inf")], "edges are finite numbers"),

@@ -11,7 +11,7 @@ from plume.plan.accounts import uncharged_noisers
 from plume.plan.aggregates import Count, CountValues, Max
 from plume.plan.analysis import readers_of
 from plume.plan.analysis import steps as steps_of
-from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWeight
+from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, PooledWeight, Times
 from plume.plan.nodes import Append, Clip, Combine, CountKeys, KeepFew, Map, Node, Noise
 from plume.plan.printing.duckdb import DuckDBPrinter
 from plume.plan.printing.printer import Printer
@@ -266,6 +266,30 @@ def test_measures_that_read_other_rows_are_seen() -> None:
     restricted = next(step for step in steps_of(plan) if step.name == "selected_rows")
     other = replace(restricted, source=replace(restricted.source, name="other_rows", where=Literal(value=True)))
     assert broken(plan, "selected_rows", lambda node: replace(other, selected=node.selected)) == ("release",)
+
+
+def renamed(changes: dict[str, Any]) -> Any:
+    def change(node: Node) -> Node:
+        return Map(
+            f"{node.name}_changed", node, tuple((name, changes.get(name, Column(name))) for name in node.columns)
+        )
+
+    return change
+
+
+ON_THE_WAY = {
+    "totals that grow before they are clipped": {"measure_3_raw_total": Times(Column("measure_3_raw_total"), 1000)},
+    "totals in the place of numbers of values": {"measure_3_raw_values": Column("measure_3_raw_total")},
+    "other keys": {"key_1": Column("measure_2_raw_records")},
+    "one key for all": {"key_1": Literal(1)},
+}
+
+
+@pytest.mark.parametrize("step", ["above_limit", "uncut"])
+@pytest.mark.parametrize("changes", ON_THE_WAY)
+def test_rows_that_change_after_the_account_is_charged_are_seen(changes: str, step: str) -> None:
+    found = broken(planned(), step, renamed(ON_THE_WAY[changes]))
+    assert set(found) == {"selected_keys", "release"}
 
 
 @pytest.mark.parametrize("factor", [1.001, 2])

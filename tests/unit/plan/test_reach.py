@@ -14,6 +14,7 @@ from plume.plan.analysis import steps as steps_of
 from plume.plan.expressions import Column, Comparator, Compare, Expression, Literal, Shrink, UsersAbove, UsersWithin
 from plume.plan.nodes import (
     Append,
+    Clip,
     Combine,
     CountKeys,
     DropSelected,
@@ -196,6 +197,40 @@ def test_a_bound_on_another_column_is_no_bound(question: CalibratedQuery) -> Non
     plan = PIPELINES["plume"](question)
     other = UsersWithin(Column("key_1"), 1)
     assert "release" in unpaid_noisers(rewrite(plan, "uncut", lambda node: replace(node, where=other)))
+
+
+def by_key(node: KeepFew | Clip | CountKeys) -> Node:
+    return replace(node, user="key_1")
+
+
+def of_whoever_has_the_key(node: Node) -> Node:
+    expressions = ((c, Column("key_1" if c == "user_id" else c)) for c in node.columns)
+    return Map(f"{node.name}_renamed", node, tuple(expressions))
+
+
+def of_one_user(node: Map) -> Node:
+    return replace(node, expressions=tuple((n, Literal(1) if n == "user_id" else e) for n, e in node.expressions))
+
+
+OF_OTHERS = {
+    "rows are cut by key before selection": ("plume", "bounded", by_key, "selected_keys"),
+    "rows are cut by key after selection": ("plume", "safe", by_key, "release"),
+    "rows are clipped by key": ("naive", "clipped", by_key, "release"),
+    "rows of a key are counted, and not of a user": ("plume", "by_user", by_key, "release"),
+    "rows of a selected key are counted": ("naive", "by_user_again", by_key, "release"),
+    "rows get the key for their user": ("plume", "above_limit", of_whoever_has_the_key, "selected_keys"),
+    "combined rows get the key for their user": ("naive", "by_user_combined", of_whoever_has_the_key, "selected_keys"),
+    "all rows of the table are one user's": ("runtime_optimized", "rows", of_one_user, "selected_keys"),
+}
+
+
+@pytest.mark.parametrize("selection", ["weighted_gaussian", "pooled_gaussian"])
+@pytest.mark.parametrize("broken", OF_OTHERS)
+def test_rows_that_are_bounded_by_anything_but_their_user_are_seen(broken: str, selection: str) -> None:
+    pipeline, step, change, noiser = OF_OTHERS[broken]
+    plan = PIPELINES[pipeline](calibrate(replace(QUERY, selection=selection)))
+    assert unpaid_noisers(plan) == ()
+    assert noiser in unpaid_noisers(rewrite(plan, step, change))
 
 
 @pytest.mark.parametrize("kind", [KeepSelected, DropSelected])

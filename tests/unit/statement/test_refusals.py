@@ -127,6 +127,7 @@ WRONG: list[tuple[str, int, int, str]] = [
     (below("SELECT user_id, recipe FROM searches TABLESAMPLE (10 PERCENT)"), 3, 51, "a sample is drawn at random"),
     (below("SELECT kind AS user_id, recipe FROM recipes"), 1, 120, "comes from a public table"),
     (below("SELECT user_id, recipe FROM searches NATURAL JOIN people"), 3, 51, "NATURAL JOIN is not known"),
+    (below("SELECT user_id, COUNTT(*) AS recipe FROM searches"), 3, 17, "'COUNTT(*)' is not known to be a function of one row that never fails; did you mean COUNT?"),
     (below("SELECT user_id, list_sum([1]) AS recipe FROM searches"), 3, 17, "is not known to be a function of one row"),
     (below("SELECT user_id, CAST(seconds AS TEXT) AS recipe FROM searches"), 3, 22, "there is no CAST to TEXT here"),
     (below("SELECT user_id, ANY_VALUE(recipe) AS recipe FROM searches GROUP BY user_id"), 3, 17, "is not known to be a function of one row"),

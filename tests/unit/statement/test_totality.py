@@ -81,7 +81,7 @@ def test_no_row_makes_an_expression_fail(listed: list[str], text: str, moment: s
     fitting: list[bool] = []
     with DuckDB(threads=1).open(asked.tables) as session:
         with suppress(EngineError):  # the types of its parts do not fit, whatever the rows
-            session.relate("input", asked.select)
+            session.define_relation("input", asked.select)
             fitting.append(True)
         if fitting:
             session.keep("kept", 'SELECT * FROM "input"')
@@ -90,5 +90,5 @@ def test_no_row_makes_an_expression_fail(listed: list[str], text: str, moment: s
 def test_what_expressions_share_is_not_computed_outside_of_try() -> None:
     """DuckDB's optimizer would compute ABS(s) once, below both, where the smallest integer of eight bits makes it fail."""
     with DuckDB(threads=1).open({"rows": Table(ROWS, {"s": Kind.INTEGER}, stated=True)}) as session:
-        session.relate("tried", "SELECT TRY(ABS(s)) AS one, TRY(ABS(s) + 1) AS other FROM rows")
+        session.define_relation("tried", "SELECT TRY(ABS(s)) AS one, TRY(ABS(s) + 1) AS other FROM rows")
         assert session.fetch("tried", ("one",))["other"].null_count == 6

@@ -42,6 +42,12 @@ def test_a_page_of_what_to_expect_shows_chances_by_epsilon_and_noise_by_measure(
     ]
 
 
+def test_chances_on_a_page_have_no_exponents(tmp_path: Path) -> None:
+    cells = re.findall('<td class="number">(.*?)</td>', page_of_expectation(QUERY, tmp_path))
+    assert {"0", "1"} <= set(cells)
+    assert [one for one in cells if "e-" in one] == []
+
+
 def test_with_one_limit_there_is_nothing_to_compare(tmp_path: Path) -> None:
     plume.expect(QUERY).report(tmp_path / "one.html")
     assert (tmp_path / "one.html").read_text().count("<figure") == 1

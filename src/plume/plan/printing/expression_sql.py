@@ -11,7 +11,7 @@ from plume.plan.magnitude import fits, sum_fits
 from plume.plan.printing.printer import Printer
 from plume.privacy.pooled import STEPS
 
-# Of a user's keys as good as none agree in so much of their hash, and the key itself decides between those that do.
+# Hardly any two keys of a user agree in this many digits of their hash; the key itself decides between those that do.
 _ORDER_DIGITS = 12
 # The factor by which nothing shrinks.
 WHOLE = 2**30
@@ -48,7 +48,7 @@ def _(expression: e.Number, printer: Printer) -> str:
 
 @print_expression.register
 def _(expression: e.Microseconds, printer: Printer) -> str:
-    # Dates reach further than moments; beyond, the cast gives NULL where a comparison would raise.
+    # Dates reach further than timestamps; beyond, the cast gives NULL where a comparison would raise.
     return printer.microseconds(f"TRY_CAST({print_expression(expression.of, printer)} AS TIMESTAMP)")
 
 

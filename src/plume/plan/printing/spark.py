@@ -1,23 +1,27 @@
 """Where Spark differs from DuckDB: in the SQL of plans, which is here, and in what this list names.
 
-SQL: `SPARK` and `SparkPrinter` below; `DUCKDB` and `DuckDBPrinter` in `duckdb.py` beside it. `printer.py` lists what each engine must say
-in its own way, `StatementForms` of `plan/dialect.py` which forms the statements of callers may use on it. All other SQL of plans is the
-same.
+SQL of plans: `SPARK` and `SparkPrinter` below; `DUCKDB` and `DuckDBPrinter` in `duckdb.py` beside it. `printer.py` lists what each engine
+must say in its own way; all other SQL of plans is the same.
 
-Running: `engines/spark.py` keeps steps that are read twice on the disks of executors, and lets rows find selected keys by a broadcast, a
-Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory or in a packed file,
-and every thread has all selected keys; `plan/rereading.py` reads large files again instead of keeping steps.
+Statements of callers, and keys that are computed: `StatementForms` of `plan/dialect.py` lists what may be said to each engine and how;
+`relation/` reads and prints by it. Where a statement names tables, only Spark has a catalogue (`statement/tables.py`), and
+`statement/identity.py` finds out which names mean the same rows. What else depends on the engine, such as where ORDER BY puts NULL, is
+known to sqlglot.
+
+Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
+keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
+or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
 `engines/spark_timestamps.py`, `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of
 errors; DuckDB's are in `duckdb_*.py` beside them.
 
 Reading: Spark reads DataFrames, tables of its catalogue and Parquet by itself (`engines/spark_reading.py`); DuckDB reads Parquet, CSV,
 JSON and its own databases (`engines/reading.py`, `engines/databases.py`). What lies in memory comes to both by way of Arrow.
 
-Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where none is given, and `engines/spark.py` sets what a run needs
-of it. Names of tables: `statement/identity.py`.
-
-Only DuckDB: `plume tune`, and a progress bar of bytes read. Only Spark: writing a release to an address. Which engine is used by default:
+Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where none is given. Which engine is used by default:
 `engines/default_engine.py`. Options of the command line: `cli/asking.py`.
+
+Only DuckDB: `plume tune`, and a progress bar of bytes read. Only Spark: writing a release to an address or into a DataFrame
+(`engines/spark_rows.py`).
 """
 
 from collections.abc import Callable

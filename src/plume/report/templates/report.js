@@ -2,11 +2,12 @@
 // The page is whole without this script; it only sorts, finds and pages what stands in it, and never makes HTML of text.
 const PER_PAGE = 25;
 const table = document.querySelector("table.rows");
+const find = document.getElementById("find");
 
-if (table) {
+// A total has one row, which there is nothing to find among.
+if (table && find) {
   const body = table.tBodies[0];
   const rows = Array.from(body.rows);
-  const find = document.getElementById("find");
   const next = document.getElementById("next");
   const previous = document.getElementById("previous");
   let page = 0;

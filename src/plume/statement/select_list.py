@@ -10,7 +10,7 @@ from plume.statement.calls import read_call
 from plume.statement.clauses import conjuncts, meant, refuse_others, with_aliases
 
 
-class Computing:
+class SelectList:
     """The list of one SELECT: plain expressions, or parts that are computed over many rows first."""
 
     def __init__(self, text: Text, scope: Scope, tree: Tree) -> None:

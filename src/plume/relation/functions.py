@@ -1,0 +1,40 @@
+"""The functions of one row by their names, and what to write in the place of those that only others have.
+
+Nothing here is understood as what it stands for: all of it is refused, and the lists only choose the sentence.
+"""
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from plume.relation.parsing import CALLS
+
+_FORMS = ("arithmetic", "comparisons", "AND", "OR", "NOT", "IS NULL", "IN", "BETWEEN", "LIKE", "CASE")
+_FUNCTIONS = (
+    *("IF", "COALESCE", "NULLIF", "GREATEST", "LEAST", "CAST", "ABS", "ROUND", "FLOOR", "CEIL", "SQRT", "LN", "EXP"),
+    *("LOWER", "UPPER", "TRIM", "SUBSTR", "LENGTH", "STARTS_WITH", "EXTRACT"),
+)
+_LAST = "DATE_TRUNC"
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_MONTHS = "EXTRACT(MONTH FROM x), or DATE_TRUNC(x, MONTH) for the beginning of each month"
+_ELSEWHERE: Mapping[str, str] = {
+    **{unit: _MONTHS.replace("MONTH", unit).replace("month", unit.lower()) for unit in _UNITS},
+    **dict.fromkeys(("DATE_PART", "DATEPART", "MONTHNAME"), _MONTHS),
+    **dict.fromkeys(("STRFTIME", "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "FORMAT_TIMESTAMP"), "DATE_TRUNC(x, MONTH)"),
+    **dict.fromkeys(("LEFT", "MID"), "SUBSTR(x, 1, 3)"),
+}
+"""Functions by their names elsewhere, and what comes nearest here."""
+_CALLED = re.compile(r"\s*(\w+)\s*\(")
+# Of names this much alike one is usually a slip of the other.
+_ALIKE = 0.85
+
+
+def written_instead(refused: str) -> str:
+    """Say what to write in the place of a part of a statement, if anything is near, and what an expression may hold."""
+    called = _CALLED.match(refused)
+    name = called[1].upper() if called else ""
+    near = get_close_matches(name, (*_FUNCTIONS, _LAST, *CALLS), n=1, cutoff=_ALIKE)
+    known = f"known are {', '.join((*_FORMS, *_FUNCTIONS))} and {_LAST}"
+    if name in _ELSEWHERE:
+        return f"write {_ELSEWHERE[name]}; {known}"
+    return f"did you mean {near[0]}? K{known[1:]}" if near else known
