@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby, product
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
-from plume.errors import MeasureError, UsageError
+from plume.errors import BoundError, MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
@@ -30,6 +30,7 @@ from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
+from plume.settings import AUTO
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
@@ -123,9 +124,9 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
 ) -> NotPrivateTuning:
     """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may look.
 
-    Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each. `measures` are those of the query
-    with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums are estimated.
-    Data is read once, by DuckDB. Public keys are not estimated yet.
+    Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each that it is for. `measures` are those
+    of the query with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums
+    are estimated. Data is read once, by DuckDB. Public keys are not estimated yet.
     """
     _refuse_wrong_arguments(query, data, engine)
     bounds = _candidates(query, measures)
@@ -191,16 +192,27 @@ def _reach(measure: Additive) -> float:
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], selections: Sequence[str]) -> Iterator[Query]:
     budgets = [Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)]
-    chosen = [replace(query, selection=selection) for selection in (query.selection, *selections)]
-    limited = [replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
+    # Limits are checked apart from selections, of which some are for some limits only.
+    limited = [replace(query, selection=AUTO, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
     for one in limited:
         refuse_open_numbers(one)
-    for budget, named, limit in product(
-        sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon),
-        dict.fromkeys(one.selection for one in chosen),
-        sorted({one.selection_limit for one in limited}),
-    ):
-        yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
+    numbers = sorted({one.selection_limit for one in limited})
+    chosen = [_with_limits(query, named, numbers) for named in dict.fromkeys((query.selection, *selections))]
+    for budget in sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon):
+        yield from (replace(one, budget=budget) for of_selection in chosen for one in of_selection)
+
+
+def _with_limits(query: Query, selection: str, limits: Sequence[int]) -> list[Query]:
+    """Try a selection with the limits that it is for; refuse it, if it is for none of them."""
+    found, refusals = list[Query](), list[BoundError]()
+    for limit in limits:
+        try:
+            found.append(replace(query, selection=selection, max_keys_per_user=limit))
+        except BoundError as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[0]
+    return found
 
 
 def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:
