@@ -43,21 +43,23 @@ WIDE = ", L keys"
 # A cell where no way shows a key says nothing of which is best.
 A_KEY = 1.0
 
-# From which limit on a rule takes which way.
+# From which limit on a rule takes which way: the last one that there is for the limit and the measures.
 Choices = Sequence[tuple[int, str]]
+HALF, MORE, ONE_KEY = f"pooled gaussian, 1/2{WIDE}", f"pooled gaussian, 3/4{WIDE}", "released users"
 RULES: Mapping[str, Choices] = {
     "today": ((1, DEFAULT),),
     "weighted": ((1, "weighted gaussian"),),
     "pooled 1/2, 64 keys": ((1, "pooled gaussian, 1/2"),),
-    "pooled 1/2": ((1, f"pooled gaussian, 1/2{WIDE}"),),
-    "pooled 3/4": ((1, f"pooled gaussian, 3/4{WIDE}"),),
+    "pooled 1/2": ((1, HALF),),
+    "pooled 3/4": ((1, MORE),),
     "pooled 9/10": ((1, f"pooled gaussian, 9/10{WIDE}"),),
-    "pooled 1/2, 3/4 from 16": ((1, "pooled gaussian, 1/2"), (16, f"pooled gaussian, 3/4{WIDE}")),
-    "pooled 1/2, 3/4 from 64": ((1, "pooled gaussian, 1/2"), (64, f"pooled gaussian, 3/4{WIDE}")),
-    "today at 1, then pooled 1/2": ((1, DEFAULT), (2, f"pooled gaussian, 1/2{WIDE}")),
-    "today up to 2, then pooled 1/2": ((1, DEFAULT), (4, f"pooled gaussian, 1/2{WIDE}")),
+    "pooled 1/2, 3/4 from 64": ((1, HALF), (64, MORE)),
+    "today at 1, pooled 1/2": ((1, DEFAULT), (2, HALF)),
+    "released users at 1, pooled 1/2": ((1, HALF), (1, ONE_KEY)),
+    "released users at 1, pooled 1/2, 3/4 from 16": ((1, HALF), (1, ONE_KEY), (16, MORE)),
+    "released users at 1, pooled 1/2, 3/4 from 64": ((1, HALF), (1, ONE_KEY), (64, MORE)),
 }
-PROPOSED = "pooled 1/2, 3/4 from 64"
+PROPOSED = "released users at 1, pooled 1/2, 3/4 from 64"
 
 
 @dataclass(frozen=True)
@@ -175,8 +177,8 @@ def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Cell]]:
 
 def _taken(rule: Choices, limit: int, of_ways: Mapping[str, Cell]) -> Cell:
     """Say what the way gives that a rule takes."""
-    way = next(way for least, way in reversed(rule) if limit >= least)
-    return of_ways[way if way in of_ways else way.removesuffix(WIDE)]
+    names = (name for least, way in reversed(rule) if limit >= least for name in (way, way.removesuffix(WIDE)))
+    return next(of_ways[name] for name in names if name in of_ways)
 
 
 def _figures(cell: Cell) -> list[str]:
