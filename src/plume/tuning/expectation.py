@@ -17,7 +17,7 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.errors import BoundError, UsageError, printable, shown
+from plume.errors import BoundError, UsageError, printable, shown, type_in_words
 from plume.explanation import number_of
 from plume.output.files import write_text
 from plume.output.text_table import four_digits, show
@@ -165,7 +165,7 @@ def expect(
     for keys with `users` users, each of whom is in as many keys as count, or in `keys_of_user`.
     """
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     refuse_open_numbers(query)
     for number in users:
         refuse_bad_number("users", number, _MOST_USERS)

@@ -237,7 +237,7 @@ def test_an_id_that_is_no_file_name_is_refused(ledger: plume.Ledger, release_id:
         ({"release_id": "first"}, UsageError, "release_id is given without a ledger"),
         ({"dataset": "searches"}, LedgerError, "ledger is a NoneType and dataset is 'searches'"),
         ({"ledger": "budget.ledger", "dataset": "searches"}, LedgerError, "ledger is a str"),
-        ({"ledger": 7}, LedgerError, "ledger is a int"),
+        ({"ledger": 7}, LedgerError, "ledger is an int"),
     ],
 )
 def test_half_a_ledger_is_refused(settings: dict[str, Any], error: type, match: str) -> None:
