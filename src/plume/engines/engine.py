@@ -99,7 +99,7 @@ class Session(Protocol):
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
 
-    def lookup(self, selected: str) -> Lookup:
+    def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step, and make ready what that needs."""
 
     def noise(self, name: str, source: str, noising: Noising) -> None:

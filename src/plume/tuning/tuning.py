@@ -30,6 +30,8 @@ from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
+from plume.released_number import releases_users
+from plume.settings import AUTO
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
@@ -191,8 +193,13 @@ def _reach(measure: Additive) -> float:
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], selections: Sequence[str]) -> Iterator[Query]:
     budgets = [Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)]
-    chosen = [replace(query, selection=selection) for selection in (query.selection, *selections)]
-    limited = [replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
+    # Some selections are for one key per user alone, and are tried with that limit and no other.
+    chosen = [replace(query, selection=name, max_keys_per_user=1) for name in (query.selection, *selections)]
+    ones = [1] if any(releases_users(one.selection) for one in chosen) else []
+    limited = [
+        replace(query, selection=AUTO, max_keys_per_user=limit, shares=())
+        for limit in (query.selection_limit, *limits, *ones)
+    ]
     for one in limited:
         refuse_open_numbers(one)
     for budget, named, limit in product(
@@ -200,7 +207,8 @@ def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], select
         dict.fromkeys(one.selection for one in chosen),
         sorted({one.selection_limit for one in limited}),
     ):
-        yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
+        if limit == 1 or not releases_users(named):
+            yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
 
 
 def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:
