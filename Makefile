@@ -11,7 +11,7 @@ DEMO := .venv-demo
 # Tests start hundreds of processes: where none may keep what Python compiled, each compiles all of Plume again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full peers clean
+.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full defaults peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
@@ -24,6 +24,7 @@ help:
 	@echo "make docs    the documentation as a site, in build/docs"
 	@echo "make bench   speed against the same query without privacy (USERS=1e7 for more, ENGINE=spark)"
 	@echo "make paper   the paper's tables and figures, into docs/results (WORDS=FILE for words); make paper-full: 10^8 users too"
+	@echo "make defaults  which way to select keys is best, by how many keys users have, into docs/results (WORDS=FILE for words)"
 	@echo "make peers   PipelineDP, OpenDP, SmartNoise and Tumult on the same file, into docs/results"
 
 $(VENV)/ready: pyproject.toml
@@ -119,6 +120,11 @@ paper: setup
 
 paper-full: paper
 	@$(VENV)/bin/python experiments/billion_rows.py --memory-limit 18GB
+	@$(FIGURES)
+
+# Nothing is run: it is worked out from exact contributions.
+defaults: setup
+	@$(VENV)/bin/python experiments/defaults.py $(WORDS)
 	@$(FIGURES)
 
 peers: setup

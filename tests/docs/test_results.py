@@ -11,11 +11,14 @@ import pytest
 from docs.figures import RESULTS, copied_anew, marks, table, understood_marks
 from docs.pages import PAGES, README, ROOT
 
-# Which experiment writes a result, where their names differ; peers and speeds are not trials of ours.
+# Which experiment writes a result, where their names differ; peers, speeds and what is worked out are not trials of ours.
 WRITTEN_BY = {"strategies": "selection_strategies", "strategies_words": "selection_strategies"}
 WRITTEN = sorted(
-    path.stem for path in RESULTS.glob("*.csv") if path.stem != "peers" and not path.stem.startswith("speed_")
+    path.stem
+    for path in RESULTS.glob("*.csv")
+    if path.stem != "peers" and not path.stem.startswith(("speed_", "defaults"))
 )
+DEFAULTS = sorted(path.stem for path in RESULTS.glob("defaults*.csv"))
 # Which benchmark writes a speed, by the word in its name.
 BENCHMARKS = {
     "csv": "csv_reading",
@@ -94,6 +97,29 @@ def test_speeds_follow_from_the_runs(result: str, tmp_path: Path, monkeypatch: p
     runs = speeds.read_runs(speed)
     monkeypatch.setattr(import_module("results"), "RESULTS", tmp_path)
     speeds.compare(speed, runs).write()
+    for suffix in (".md", ".svg", ".csv"):
+        assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
+
+
+@pytest.mark.parametrize("result", DEFAULTS)
+def test_what_is_said_of_defaults_follows_from_every_way(
+    result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "experiments")
+    defaults = import_module("defaults")
+    with (RESULTS / "defaults_ways.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    texts = ("data", "way")
+    cells = [
+        defaults.Cell(
+            **{name: value if name in texts else float(value) for name, value in row.items()}
+            | {"limit": int(row["limit"])}
+        )
+        for row in rows
+    ]
+    monkeypatch.setattr(import_module("results"), "RESULTS", tmp_path)
+    [found] = [one for one in defaults.results(cells) if one.name == result]
+    found.write()
     for suffix in (".md", ".svg", ".csv"):
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
 
