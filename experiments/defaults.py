@@ -24,8 +24,8 @@ from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.errors import PlumeError
 from plume.privacy.pooled import Pooled
 from plume.selection.pooled_gaussian import PooledGaussian
-from plume.selection.threshold import smallest_threshold
-from plume.selection.weighted_gaussian import on_grid
+from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.weighted_gaussian import UNIT
 from plume.settings import STRATEGIES
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import candidate, estimate
@@ -108,7 +108,7 @@ def _counting_more(calibrated: CalibratedQuery) -> Iterator[CalibratedQuery]:
             epsilon=BUDGET.epsilon,
             delta=BUDGET.delta,
         )
-        wide = replace(strategy, max_keys_per_user=limit, threshold=on_grid(found.threshold))
+        wide = replace(strategy, max_keys_per_user=limit, threshold=on_grid(found.threshold, unit=UNIT))
         yield replace(calibrated, rounds=(wide,))
 
 
