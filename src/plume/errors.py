@@ -188,6 +188,16 @@ def shown(value: object) -> str:
     return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
 
 
+def type_in_words(value: object) -> str:
+    """Name the type of what a caller gave, for an error.
+
+    >>> type_in_words(7), type_in_words("seven")
+    ('an int', 'a str')
+    """
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
 def shortened(text: str) -> str:
     """Shorten what a caller wrote, for an error; of a long text its beginning is enough."""
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."

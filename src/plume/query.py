@@ -1,4 +1,4 @@
-"""What is asked: a privacy unit, keys, measures, a bound and a budget, as immutable data that knows nothing of engines."""
+"""What is asked: a privacy unit, keys, measures, a limit and a budget, as immutable data that knows nothing of engines."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

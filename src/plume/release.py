@@ -167,7 +167,7 @@ class Release:
             parts = {part.part.name: part for part in calibrated.parts_of(measure)}
             yield from ((name, parts[part]) for name, part in measure.mechanism.columns.items() if part is not None)
 
-    def top(self, n: int, *, by: str) -> "Release":
+    def top(self, n: int, by: str) -> "Release":
         """Keep the n rows with the largest released values in a column, largest first.
 
         Post-processing: it reads released rows only and costs nothing. Noise has a say in which rows these are, and those that come
@@ -185,6 +185,17 @@ class Release:
         """Keep the rows at these places, in this order."""
         margins = None if self.margins is None else self.margins.take(places)
         return replace(self, rows=self.rows.take(places), margins=margins)
+
+    @property
+    def repeated_in_words(self) -> str | None:
+        """When these rows were released and that they cost nothing now, if the release id had been used before."""
+        if self.receipt is None or self.released_before is None:
+            return None
+        at = f"{self.released_before[:19].replace('T', ' ')} UTC"
+        return printable(
+            f"release {self.receipt.release_id} of {self.receipt.dataset} was released at {at}; these are its rows. "
+            "No data was read and nothing was charged."
+        )
 
     def to_json(self) -> str:
         """Give the record as JSON."""
@@ -366,7 +377,15 @@ def summarize(release: Release) -> list[str]:
     noise = f"noise ({LEVEL:.0%}): {release.noise_in_words}".replace("%", " %")
     empty = [] if len(release) else describe_empty(release.explanation)
     cut_off = [f"cut off: {release.cut_off}"] if len(release) and release.cut_off else []
-    return [release.guarantee, *chosen, noise, *cut_off, *map(str, release.cautions), *empty]
+    return [
+        release.guarantee,
+        *chosen,
+        noise,
+        *cut_off,
+        *map(str, release.cautions),
+        *empty,
+        *filter(None, [release.repeated_in_words]),
+    ]
 
 
 def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:

@@ -27,6 +27,7 @@ from plume.errors import (
     LedgerError,
     PublicKeysError,
     UsageError,
+    type_in_words,
 )
 from plume.explanation import Explanation
 from plume.ledger.entry import EntryKind
@@ -141,7 +142,7 @@ def _charged_dataset(ledger: Any, dataset: Any, release_id: Any) -> Dataset | No
             return ledger.dataset(dataset)
         case _:
             raise LedgerError(
-                f"ledger is a {type(ledger).__name__} and dataset is {dataset!r}; "
+                f"ledger is {type_in_words(ledger)} and dataset is {dataset!r}; "
                 "give ledger=ledger.dataset('name'), or ledger=plume.Ledger(path) and dataset='name'."
             )
 
@@ -248,7 +249,7 @@ def _define_relation(session: Session, relation: Relation) -> None:
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
     refuse_other_than_engine(engine)
 
 

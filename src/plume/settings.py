@@ -1,7 +1,8 @@
 """The settings of a query in one table: what each is called, what it may be, what it is by default, and what it means.
 
 Checks, the command line, query files, records, reports, the ledger and OPTIONS of statements read this table. A new setting is one row
-here and one field of `Query`. The table imports nothing that takes time, since `plume --help` reads it.
+here and one field of `Query`, which lists it once more for type checkers; docs/api.md and docs/cli.md name it. The table imports nothing
+that takes time, since `plume --help` reads it.
 """
 
 from dataclasses import dataclass

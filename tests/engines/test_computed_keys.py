@@ -156,9 +156,7 @@ def test_double_quotes_around_a_text_are_pointed_to(engine: Engine) -> None:
 
 
 def test_a_computed_key_of_an_inexact_type_is_refused_by_its_name(engine: Engine) -> None:
-    with pytest.raises(
-        ColumnTypeError, match=r"key 'part' is computed as floating-point number, .* CAST it, as in CAST"
-    ):
+    with pytest.raises(ColumnTypeError, match=r"key 'part' is computed as floating-point, .* CAST it, as in CAST"):
         exact_release(question({"part": "age / 10"}), ROWS, engine=engine)
 
 

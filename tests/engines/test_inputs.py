@@ -282,11 +282,18 @@ def test_csv_files_that_lack_a_column_of_the_query_are_refused(tmp_path: Path) -
         answer(QUERY, files)
 
 
-@pytest.mark.parametrize("text", ["", "\ufeff", "\n", "\r\n"])
+@pytest.mark.parametrize("text", ["", "\ufeff", "\n", "\r\n", pd.DataFrame([]).to_csv(), '\ufeff""\r\n', " \n"])
 def test_an_empty_csv_file_beside_others_has_no_rows(tmp_path: Path, text: str) -> None:
     write_text(tmp_path / "1.csv", CSV)
     write_text(tmp_path / "2.csv", text)
     compressed(tmp_path / "3.csv.gz", "gzip", text)
+    assert answer(QUERY, tmp_path) == EXPECTED
+
+
+@pytest.mark.parametrize("ending", [f"{form}{packed}" for form in ("json", "jsonl") for packed in ("", ".gz", ".zst")])
+def test_an_empty_json_file_beside_others_has_no_rows(tmp_path: Path, ending: str) -> None:
+    write_text(tmp_path / f"1.{ending.partition('.')[0]}", LINES)
+    (tmp_path / f"2.{ending}").touch()
     assert answer(QUERY, tmp_path) == EXPECTED
 
 

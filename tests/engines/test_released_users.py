@@ -112,7 +112,7 @@ def test_one_user_more_changes_one_compared_number_by_one(engine: Engine, pipeli
         several[len({row[1] for row in listed if row[0] == gone}) > 1] += 1
 
     on_random_tables(engine, number(engine), look)
-    assert several[True] > number(engine) // 10
+    assert several[True] >= 2
 
 
 def test_several_rows_of_a_key_count_once_and_several_keys_are_cut_to_one(engine: Engine) -> None:

@@ -87,7 +87,7 @@ def test_names_of_folders_are_text(session: Any, tmp_path: Path) -> None:
         ("no_such_table", "Spark knows no table 'no_such_table'"),
         ("no such table", "Spark knows no table 'no such table'"),
         ([], "the list of files is empty"),
-        (5, "data is a int; it must be"),
+        (5, "data is an int; it must be"),
     ],
 )
 def test_what_is_not_there_is_said(session: Any, content: Any, match: str) -> None:

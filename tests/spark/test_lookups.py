@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,20 @@ def expected() -> pa.Table:
     found = exact_release(QUERY, ROWS, engine=DuckDB())
     assert found.num_rows > 10
     return found
+
+
+RELEASED = replace(
+    asking(keys=["k", "day"], measures=[plume.users(), plume.sum("day", 0, 3)], max_keys_per_user=1),
+    selection="released_users",
+)
+
+
+@pytest.mark.parametrize("lookup", ["broadcast", "join", "store"])
+def test_keys_are_looked_up_without_the_numbers_released_with_them(session: Any, server: Server, lookup: str) -> None:
+    on_duckdb = exact_release(RELEASED, ROWS, engine=DuckDB())
+    engine = Spark(session, lookup=lookup, store=server.url if lookup == "store" else None)
+    assert exact_release(RELEASED, ROWS, engine=engine).equals(on_duckdb)
+    assert sum(row["day_sum"] > 0 for row in on_duckdb.to_pylist()) > 3
 
 
 @pytest.fixture(scope="module")

@@ -249,7 +249,7 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
         "engine is a str",
     ),
     "a query in words": (lambda: plume.run("SELECT 1", Untouchable()), UsageError, "the query is a str; it must be"),
-    "data before the query": (lambda: plume.run(Untouchable(), asking()), UsageError, "the query is a Untouchable"),
+    "data before the query": (lambda: plume.run(Untouchable(), asking()), UsageError, "the query is an Untouchable"),
     "no memory": (lambda: plume.DuckDB(memory_limit="0"), SettingError, "memory_limit = '0'; write it with its unit"),
     "no threads": (lambda: plume.DuckDB(threads=0), SettingError, "threads = 0; it must be a whole number"),
 }
@@ -292,7 +292,7 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "nothing": (
         lambda _: 0,
         InputError,
-        "data is a int; it must be a path or a list of paths, a pandas or Polars DataFrame",
+        "data is an int; it must be a path or a list of paths, a pandas or Polars DataFrame",
     ),
     "a dictionary": (lambda _: {"u": ["a"]}, InputError, "data is a dict; it must be"),
     "a generator": (lambda _: (row for row in [1]), InputError, "data is a generator; it must be"),
@@ -485,9 +485,9 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "floats as users": (
         lambda _: pd.DataFrame({"u": [1.0], "k": ["x"]}),
         ColumnTypeError,
-        "user column 'u' is floating-point number",
+        "user column 'u' is floating-point",
     ),
-    "floats as keys": (lambda _: people(k=[1.5]), ColumnTypeError, "key column 'k' is floating-point number"),
+    "floats as keys": (lambda _: people(k=[1.5]), ColumnTypeError, "key column 'k' is floating-point"),
     "lists of floats as keys": (lambda _: people(k=[[1.5]]), ColumnTypeError, r"key column 'k' is DOUBLE\[\]"),
 }
 

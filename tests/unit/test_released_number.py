@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -178,3 +179,44 @@ def test_an_empty_release_says_what_would_help() -> None:
     text = str(plume.run(asked, crowds(few=3)))
     assert "with users as its only measure" in text
     assert "with min_users = 1" in text
+
+
+def test_tuning_tries_it_with_one_key_and_other_selections_with_other_limits_too() -> None:
+    tuning = plume.tune(query(), crowds(a=50, b=30, c=9), limits=[2], selections=["auto"])
+    assert {(row.selection, row.max_keys_per_user) for row in tuning.tried} == {
+        ("released_users", 1),
+        ("auto", 1),
+        ("auto", 2),
+    }
+
+
+def test_tuning_of_a_query_with_more_keys_tries_it_with_one() -> None:
+    asked = query(selection="auto", max_keys_per_user=2)
+    tuning = plume.tune(asked, crowds(a=50, b=30, c=9), limits=[2], selections=["released_users"])
+    assert ("released_users", 1) in {(row.selection, row.max_keys_per_user) for row in tuning.tried}
+
+
+def test_the_epsilon_that_is_needed_is_found() -> None:
+    assert plume.need(query(), users=50, error=0.1).query.budget.epsilon == pytest.approx(0.5383, abs=1e-3)
+
+
+def test_statements_ask_for_it_by_its_name() -> None:
+    statement = (
+        'SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (privacy_unit_column = "person", epsilon = 1, delta = 1e-5, '
+        "group_selection_strategy = released_users) page, COUNT(DISTINCT person) AS n FROM visits GROUP BY page"
+    )
+    release = plume.sql(statement, tables={"visits": crowds(large=500)})
+    assert release.explanation.selection[0]["strategy"] == "released users"
+    assert [row["page"] for row in release] == ["large"]
+
+
+def test_a_ledger_charges_one_epsilon_and_gives_the_same_numbers_again(tmp_path: Path) -> None:
+    ledger = plume.Ledger.create(tmp_path / "ledger.db", datasets={"visits": plume.Budget(2, 1e-4)})
+    content, asked = crowds(large=500, small=14), query(measures=[plume.users(), plume.count(2)])
+    first, second = (
+        plume.run(asked, content, ledger=ledger, dataset="visits", release_id="one").intervals() for _ in range(2)
+    )
+    assert first.rows.equals(second.rows)
+    spent = ledger.dataset("visits").spent
+    assert spent.epsilon == pytest.approx(BUDGET.epsilon, rel=1e-8)
+    assert 0.5e-5 < spent.delta <= 1e-5

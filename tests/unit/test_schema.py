@@ -38,13 +38,13 @@ def test_any_exact_type_can_be_a_key(kind: Kind) -> None:
 
 def test_keys_must_be_exact() -> None:
     with pytest.raises(
-        ColumnTypeError, match="key column 'k' is floating-point number, and equal values of this type can differ"
+        ColumnTypeError, match="key column 'k' is floating-point, and equal values of this type can differ"
     ):
         check(asking(), u=TEXT, k=NUMBER)
 
 
 def test_every_part_of_a_key_must_be_exact() -> None:
-    with pytest.raises(ColumnTypeError, match="key column 'l' is floating-point number"):
+    with pytest.raises(ColumnTypeError, match="key column 'l' is floating-point"):
         check(asking(keys=["k", "l"]), u=TEXT, k=TEXT, l=NUMBER)
 
 

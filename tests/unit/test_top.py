@@ -16,6 +16,10 @@ def release() -> plume.Release:
     return plume.run(query, people(k=KEYS, v=[float(len(key)) for key in KEYS]))
 
 
+def test_the_column_may_be_given_by_position(release: plume.Release) -> None:
+    assert release.top(2, "users").rows.equals(release.top(2, by="users").rows)
+
+
 def test_the_largest_come_first_and_equal_ones_in_the_order_of_keys(release: plume.Release) -> None:
     assert release.top(3, by="users").to_arrow()["k"].to_pylist() == ["b", "d", "a"]
 

@@ -15,7 +15,7 @@ from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError, printable, shown
+from plume.errors import UsageError, printable, shown, type_in_words
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
@@ -91,7 +91,7 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
     and delta allow, D what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
     """
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
     if not query.keys:

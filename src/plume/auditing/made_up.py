@@ -14,7 +14,7 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.plan.types import Kind
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
-from plume.query import Query
+from plume.query import SELECTION, Query
 
 Row = tuple[str | None, str, float | None]
 """A user, a key, and the value of every value column."""
@@ -62,7 +62,9 @@ def with_public(query: Query, keys: Sequence[str]) -> Query:
     listed = [(key, *["-"] * (len(query.keys) - 1)) for key in keys]
     drawn = {type(part.noise) for part in make_plan(query).calibrated.parts}
     noise = "gaussian" if drawn == {RoundedGaussian} else "laplace"
-    return replace(query, public_keys=listed, min_users=1, selection="auto", noise=noise)
+    # Where nothing is selected, selection has no share.
+    shares = tuple(share for share in query.shares if share[0] != SELECTION)
+    return replace(query, public_keys=listed, min_users=1, selection="auto", noise=noise, shares=shares)
 
 
 def with_private(query: Query, *, budget: Budget, max_keys_per_user: int) -> Query:

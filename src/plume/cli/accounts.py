@@ -85,10 +85,10 @@ def plan_query(options: Mapping[str, Any]) -> None:
 
 
 def show_history(file: Path, layout: str) -> None:
-    """Print what happened: in words, or every entry as it is kept."""
+    """Print what happened, in words; as JSON also as it is kept."""
     ledger = Ledger(file)
     if layout == "json":
-        _put_json([asdict(entry) for entry in ledger.history()])
+        _put_json(ledger.history().record())
         return
     for line in ledger.history().lines():
         _say(line)

@@ -68,6 +68,7 @@ def show(*, file: Path, layout: str) -> None:
 
 @ledger.command(
     cls=OneForm,
+    short_help="Say whether a query would fit.",
     examples=(
         (
             "plume ledger plan budget.ledger --dataset searches \\\n"
@@ -93,20 +94,24 @@ def plan(**options: Any) -> None:
     plan_query(options)
 
 
-@ledger.command(examples=("plume ledger history budget.ledger",))
+@ledger.command(
+    short_help="List what happened, when, and what it spent.", examples=("plume ledger history budget.ledger",)
+)
 @_file
 @_layout
 def history(*, file: Path, layout: str) -> None:
     """List what happened, in order: what was asked, when, and what it spent.
 
-    As JSON, every entry is listed as it is kept, with its hashes and units.
+    As JSON, every entry is listed with the same words, and as it is kept, with its hashes and units.
     """
     from plume.cli.accounts import show_history  # noqa: PLC0415 - imports SQLite and more
 
     show_history(file, layout)
 
 
-@ledger.command(examples=("plume ledger verify budget.ledger",))
+@ledger.command(
+    short_help="Check the file, its entries and the released files.", examples=("plume ledger verify budget.ledger",)
+)
 @_file
 @click.option("--head", metavar="HASH", help="A head that was remembered, as `plume run` prints it.")
 @_layout
@@ -129,7 +134,9 @@ def recover(*, file: Path) -> None:
     recover_releases(file)
 
 
-@ledger.command(examples=("plume ledger abandon budget.ledger monday",))
+@ledger.command(
+    short_help="Give up a release that was never drawn.", examples=("plume ledger abandon budget.ledger monday",)
+)
 @_file
 @click.argument("release_id")
 def abandon(*, file: Path, release_id: str) -> None:

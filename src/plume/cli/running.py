@@ -100,12 +100,7 @@ def _answer(options: Mapping[str, Any], release_of: Callable[..., Release]) -> N
         if line not in told:
             say(line)
     receipt = release.receipt
-    if receipt is not None and release.released_before is not None:
-        say(
-            f"release {receipt.release_id} of {receipt.dataset} was released at {release.released_before}; these are its rows. "
-            "No data was read and nothing was charged."
-        )
-    elif receipt is not None:
+    if receipt is not None and release.released_before is None:
         say(f"charged to {receipt.dataset} as release {receipt.release_id}; ledger head {receipt.head}")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.engines.frames import is_spark_frame
-from plume.errors import SettingError
+from plume.errors import SettingError, type_in_words
 from plume.plan.dialect import Dialect
 
 
@@ -22,4 +22,4 @@ def default_engine(data: Iterable[Any]) -> Engine:
 def refuse_other_than_engine(engine: Any) -> None:
     """Refuse what cannot open data or speaks no SQL."""
     if not callable(getattr(engine, "open", None)) or not isinstance(getattr(engine, "dialect", None), Dialect):
-        raise SettingError(f"engine is a {type(engine).__name__}; it must be an engine, such as plume.DuckDB().")
+        raise SettingError(f"engine is {type_in_words(engine)}; it must be an engine, such as plume.DuckDB().")

@@ -71,9 +71,9 @@ class DuckDBSession:
         """Compute a step once, for the several steps that read it."""
         self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
 
-    def lookup(self, selected: str) -> Lookup:
+    def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Every worker is a thread of this process, and holds all selected keys."""
-        del selected
+        del selected, keys
         return Lookup.BROADCAST
 
     def noise(self, name: str, source: str, noising: Noising) -> None:

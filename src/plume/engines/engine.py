@@ -1,8 +1,9 @@
 """What an engine is: somewhere a plan can run.
 
 A new one is a module beside this one with its `Engine` and its `Session`, a printer of its SQL in `plan/printing/` and a line in the
-registry there. The command line names it in `cli/options.py` and makes it in `cli/asking.py`; `default_engine.py` takes it for data that
-lies in it.
+registry there; `plume/__init__.py` makes it public. The command line names it in `cli/options.py`, and in `cli/commands.py` for its SQL,
+and makes it in `cli/asking.py`; `default_engine.py` takes it for data that lies in it. `plan/printing/spark.py` shows by the example of
+Spark what engines differ in.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -98,7 +99,7 @@ class Session(Protocol):
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
 
-    def lookup(self, selected: str) -> Lookup:
+    def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step, and make ready what that needs."""
 
     def noise(self, name: str, source: str, noising: Noising) -> None:

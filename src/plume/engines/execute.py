@@ -73,4 +73,4 @@ def _looked_up(step: Node, session: Session) -> str | None:
     """Print a step that looks keys up anew, now that it is known how many there are."""
     if not isinstance(step, KeepSelected) or step.lookup is not Lookup.BROADCAST:
         return None
-    return session.printer().keep_selected(replace(step, lookup=session.lookup(step.selected.name)))
+    return session.printer().keep_selected(replace(step, lookup=session.lookup(step.selected.name, step.keys)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
 from plume.engines.python_values import TYPES, is_of_pandas, read_values
-from plume.errors import InputError
+from plume.errors import InputError, type_in_words
 from plume.plan.types import Kind
 from plume.redaction import redacting
 
@@ -22,8 +22,8 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
     kind = type(content).__name__
     if not hasattr(content, "__arrow_c_stream__") and not _is_lazy(content):
         raise InputError(
-            f"data is a {kind}; it must be a path or a list of paths, a pandas or Polars DataFrame, an Arrow table or stream, "
-            "or a DuckDB relation."
+            f"data is {type_in_words(content)}; it must be a path or a list of paths, a pandas or Polars DataFrame, "
+            "an Arrow table or stream, or a DuckDB relation."
         )
     refusal = InputError(
         f"this {kind} cannot be read as a table; check that Arrow has a type for each column, and that no two columns have the same name."

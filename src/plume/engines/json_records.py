@@ -48,9 +48,9 @@ def _is_in_lines(path: Path) -> bool:
 
     DuckDB loses a first one with such a mark, and a last one that does not end at some sizes of a file.
     """
-    if path.suffix.lower() in (".gz", ".zst"):
-        return _are_lines(_blocks(path))
     size, start = path.stat().st_size, 0
+    if path.suffix.lower() in (".gz", ".zst"):
+        return size > 0 and _are_lines(_blocks(path))  # of a compressed file DuckDB wants a byte at least
     if size == 0:
         return True
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:

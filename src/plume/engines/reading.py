@@ -100,7 +100,7 @@ def _selecting_csv(files: Files, kinds: Kinds) -> str:
     """
     alike: dict[tuple[str, ...], list[Path]] = {}
     headers = [(path, _header(path, files, kinds)) for path in files.paths]
-    # A writer that had no rows for one of its files may have left it empty.
+    # A writer that had no rows for one of its files may have left it empty, or without a name in its first line.
     for path, header in [(path, header) for path, header in headers if header] or headers:
         with placed(str(path.resolve())):
             _refuse_wrong_header(header[1:], files, kinds)
@@ -133,7 +133,10 @@ def _refuse_wrong_header(names: Sequence[str], files: Files, kinds: Kinds) -> No
 
 
 def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
-    """Read the first line: the delimiter that finds most of the wanted columns, then all columns; nothing of an empty file."""
+    """Read the first line: the delimiter that finds most of the wanted columns, then all columns; nothing of a file without a text.
+
+    pandas writes two quotes for a table without columns, which it makes of a list without records.
+    """
     refusal = InputError(f"{files.names} could not be read as CSV.")
     with (
         placed(str(path.resolve())),
@@ -142,7 +145,7 @@ def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
     ):
         head: bytes = stream.read(_LONGEST_HEADER)
     text = head.decode("utf-8-sig", errors="replace")
-    if not text.strip("\r\n") and len(head) < _LONGEST_HEADER:
+    if not text.strip('\r\n\t "') and len(head) < _LONGEST_HEADER:
         return ()
     found = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda delimiter: len(set(found[delimiter]) & set(wanted)))

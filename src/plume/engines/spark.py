@@ -177,10 +177,10 @@ class SparkRun:
         self._kept.append(frame)
         self._show(name, lambda: frame.persist(StorageLevel.DISK_ONLY))
 
-    def lookup(self, selected: str) -> Lookup:
+    def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""
         wanted, store = self._engine.lookup, self._engine.store
-        flat = all(is_flat(found) for found in self.schema(selected).values())
+        flat = all(is_flat(found) for name, found in self.schema(selected).items() if name in keys)
         if wanted == Lookup.STORE.value and not flat:
             raise SettingError(
                 "the store holds keys of flat types only; leave lookup = 'store' out, and the keys are joined."
@@ -188,7 +188,7 @@ class SparkRun:
         with_store = store is not None and flat
         chosen = choose_lookup(self._number(selected), with_store=with_store) if wanted == AUTO else Lookup(wanted)
         if chosen is Lookup.STORE and store is not None:
-            self._load(selected, store)
+            self._load(selected, keys, store)
         return chosen
 
     def _number(self, selected: str) -> int:
@@ -196,10 +196,10 @@ class SparkRun:
         written = self._written.get(selected)
         return withheld(selected, lambda: self._session.table(selected).count()) if written is None else written
 
-    def _load(self, selected: str, store: str) -> None:
-        """Write selected keys to the store, and give Spark the function that asks for them."""
-        keys = withheld(selected, lambda: self._session.table(selected).toArrow().to_struct_array())
-        stored = load(store, [key for chunk in keys.chunks for key in encode(chunk)])
+    def _load(self, selected: str, keys: tuple[str, ...], store: str) -> None:
+        """Write selected keys to the store, without what else is known of them, and give Spark the function that asks for them."""
+        rows = withheld(selected, lambda: self._session.table(selected).select(*keys).toArrow().to_struct_array())
+        stored = load(store, [key for chunk in rows.chunks for key in encode(chunk)])
         self._stored.append(stored)
         withheld(selected, lambda: self._session.udf.register(ASK_STORE, asking(stored)))
 

@@ -1,7 +1,8 @@
 """What happened in a ledger, in words: who reads it need not know how entries are kept."""
 
 from collections.abc import Callable, Iterable
-from typing import Self
+from dataclasses import asdict
+from typing import Any, Self
 
 from plume.errors import printable
 from plume.ledger.entry import Entry, EntryKind
@@ -28,6 +29,10 @@ class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none besid
     def lines(self) -> list[str]:
         """Say in a line each what happened; names stand in it as they are."""
         return [f"{when(entry)} UTC  {entry.dataset}: {tell(entry, self.question)}" for entry in self]
+
+    def record(self) -> list[dict[str, Any]]:
+        """Give every entry as it is kept, and before that what it says: what happened, and the amounts that its units stand for."""
+        return [{"what": tell(entry, self.question)} | _amounts(entry) | asdict(entry) for entry in self]
 
     def __str__(self) -> str:
         return "\n".join(map(printable, self.lines())) or "nothing has happened yet"
@@ -62,6 +67,11 @@ def tell(entry: Entry, question: Question) -> str:
             return f"{entry.release_id} was released: {question(str(entry.release_id))}"
         case _:
             return f"{entry.release_id} was {entry.kind}; what it cost stays spent"
+
+
+def _amounts(entry: Entry) -> dict[str, float]:
+    units = {"epsilon": EPSILONS, "delta": DELTAS}
+    return {name: entry.content[name] / one for name, one in units.items() if name in entry.content}
 
 
 def _amount(entry: Entry) -> str:

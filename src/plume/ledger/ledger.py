@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from plume.arguments import making_checked
-from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError
+from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, type_in_words
 from plume.explanation import Explanation
 from plume.ledger import verification
 from plume.ledger.charge import account
@@ -174,7 +174,7 @@ class Dataset:
     def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
         """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""
         if not isinstance(query, Query):
-            raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+            raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
         return plan_charge(self.name, self._account(), query, pipeline)
 
     def charged(self, charge: Callable[[], None], explanation: Explanation) -> None:

@@ -1,4 +1,4 @@
-"""The total of several columns at once: one vector per user, clipped to a length."""
+"""The total of several columns at once: one vector per user, shortened to a length."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

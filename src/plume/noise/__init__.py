@@ -1,1 +1,1 @@
-"""Where randomness comes from; nothing else in the package may draw any."""
+"""Where the randomness comes from that privacy rests on; nothing else in the package may draw it."""

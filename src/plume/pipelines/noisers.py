@@ -1,4 +1,4 @@
-"""The two steps of every plan that run in Python and not as SQL: selecting keys, and noising what is known of them."""
+"""The two kinds of steps of pipelines that run in Python and not as SQL: selecting keys, and noising what is known of them."""
 
 from dataclasses import dataclass
 

@@ -11,7 +11,7 @@ class Kind(Enum):
     TEXT = "text"
     INTEGER = "integer"
     DECIMAL = "decimal"
-    FLOAT = "floating-point number"
+    FLOAT = "floating-point"
     BOOLEAN = "boolean"
     DATE = "date"
     TIMESTAMP = "timestamp"

@@ -13,13 +13,13 @@ from scipy.special import ndtr, ndtri
 
 from plume.privacy.gaussian import SAFETY, Floats, Novel, WorstUser, delta_of, pairs
 
-# What lies so many deviations from the mean or farther is paid for in full, as a tiny share of delta.
+# What lies farther from the mean than nearly all of the noise is paid for in full, as a tiny share of delta.
 _BEYOND, _SMALLEST_DELTA = 1e-6, 1e-301
-# At so many epsilons, times these deviations squared, the second round is priced; in between, by straight lines that lie above.
+# The second round is priced at ten epsilons, times these deviations squared; in between, by straight lines that lie above.
 _NODES = 10
 # Kinds of users whose chances of being shown alone are as close are priced as the worst of each.
 _CLOSE = 1.01
-# Whoever moves nothing is taken to move so little.
+# Whoever moves nothing is taken to move this little.
 _LEAST_MU = 1e-6
 
 

@@ -84,6 +84,10 @@ class Released(Protocol):
         """How far noise moves each measure."""
 
     @property
+    def repeated_in_words(self) -> str | None:
+        """When it was released, if it was not released now."""
+
+    @property
     def rows_to_read(self) -> pa.Table:
         """The rows without the columns that say where others are reliable."""
 

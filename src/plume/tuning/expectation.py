@@ -17,7 +17,7 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.errors import BoundError, UsageError, printable
+from plume.errors import BoundError, UsageError, printable, type_in_words
 from plume.explanation import number_of
 from plume.output.files import write_text
 from plume.output.text_table import four_digits, show
@@ -166,7 +166,7 @@ def expect(
     number, as in `{5: 0.9, 100: 0.1}`. If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
     """
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     refuse_open_numbers(query)
     for number in users:
         refuse_bad_number("users", number, MOST_USERS)

@@ -17,7 +17,17 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.cautions import Caution
 from plume.choosing.keys_per_user import CANDIDATES
-from plume.errors import BoundError, BudgetError, MeasureError, PlumeError, RangeError, UsageError, printable, shown
+from plume.errors import (
+    BoundError,
+    BudgetError,
+    MeasureError,
+    PlumeError,
+    RangeError,
+    UsageError,
+    printable,
+    shown,
+    type_in_words,
+)
 from plume.output.text_table import show
 from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
@@ -216,7 +226,7 @@ def need(  # noqa: PLR0913 - what may be asked
     query's is "auto", limits up to `keys_of_user` are tried.
     """
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     if keys_of_user is None and (query.chooses_limit or limits):
         what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
         raise BoundError(f"{what}; give keys_of_user too, in how many keys a typical user is. No data is read for it.")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
-from plume.errors import BoundError, MeasureError, UsageError
+from plume.errors import MeasureError, UsageError, type_in_words
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
@@ -30,6 +30,7 @@ from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
 from plume.privacy.budget import Budget
 from plume.query import Query
+from plume.released_number import releases_users
 from plume.settings import AUTO
 from plume.tuning.chances import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
@@ -124,9 +125,9 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
 ) -> NotPrivateTuning:
     """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may look.
 
-    Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each that it is for. `measures` are those
-    of the query with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums
-    are estimated. Data is read once, by DuckDB. Public keys are not estimated yet.
+    Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each. `measures` are those of the query
+    with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums are estimated.
+    Data is read once, by DuckDB. Public keys are not estimated yet.
     """
     _refuse_wrong_arguments(query, data, engine)
     bounds = _candidates(query, measures)
@@ -140,7 +141,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
 
 def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
     if not isinstance(query, Query):
-        raise UsageError(f"the query is a {type(query).__name__}; it must be a plume.Query, and come before the data.")
+        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
     refuse_open_numbers(query)
@@ -192,27 +193,22 @@ def _reach(measure: Additive) -> float:
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float], selections: Sequence[str]) -> Iterator[Query]:
     budgets = [Budget(epsilon=epsilon, delta=query.budget.delta) for epsilon in (query.budget.epsilon, *epsilons)]
-    # Limits are checked apart from selections, of which some are for some limits only.
-    limited = [replace(query, selection=AUTO, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)]
+    # Some selections are for one key per user alone, and are tried with that limit and no other.
+    chosen = [replace(query, selection=name, max_keys_per_user=1) for name in (query.selection, *selections)]
+    ones = [1] if any(releases_users(one.selection) for one in chosen) else []
+    limited = [
+        replace(query, selection=AUTO, max_keys_per_user=limit, shares=())
+        for limit in (query.selection_limit, *limits, *ones)
+    ]
     for one in limited:
         refuse_open_numbers(one)
-    numbers = sorted({one.selection_limit for one in limited})
-    chosen = [_with_limits(query, named, numbers) for named in dict.fromkeys((query.selection, *selections))]
-    for budget in sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon):
-        yield from (replace(one, budget=budget) for of_selection in chosen for one in of_selection)
-
-
-def _with_limits(query: Query, selection: str, limits: Sequence[int]) -> list[Query]:
-    """Try a selection with the limits that it is for; refuse it, if it is for none of them."""
-    found, refusals = list[Query](), list[BoundError]()
-    for limit in limits:
-        try:
-            found.append(replace(query, selection=selection, max_keys_per_user=limit))
-        except BoundError as refusal:
-            refusals.append(refusal)
-    if not found:
-        raise refusals[0]
-    return found
+    for budget, named, limit in product(
+        sorted(dict.fromkeys(budgets), key=lambda budget: budget.epsilon),
+        dict.fromkeys(one.selection for one in chosen),
+        sorted({one.selection_limit for one in limited}),
+    ):
+        if limit == 1 or not releases_users(named):
+            yield replace(query, budget=budget, selection=named, max_keys_per_user=limit)
 
 
 def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:

@@ -67,8 +67,8 @@ BAD: dict[str, tuple[list[str], dict[str, str], str]] = {
     ),
     "text in double quotes": (["rows.parquet"], {"--where": 't = "x"'}, "text is written in single quotes: 'x'"),
     "a user that is not there": (["rows.parquet"], {"--user": "user"}, "no column 'user' in rows.parquet"),
-    "floats as users": (["rows.parquet"], {"--user": "v"}, "user column 'v' is floating-point number"),
-    "floats as keys": (["rows.parquet"], {"--key": "v"}, "key column 'v' is floating-point number"),
+    "floats as users": (["rows.parquet"], {"--user": "v"}, "user column 'v' is floating-point"),
+    "floats as keys": (["rows.parquet"], {"--key": "v"}, "key column 'v' is floating-point"),
     "text as value": (["rows.parquet"], {"--measure": "sum(t, 0, 1)"}, "column 't' is text; a value must be a number"),
     "a wrong comparison": (
         ["rows.parquet"],

@@ -131,7 +131,10 @@ def test_a_result_that_cannot_be_written_is_not_charged(charge: Invoke, ledger: 
 def test_a_repeated_release_id_says_that_nothing_was_read_or_charged(charge: Invoke) -> None:
     charge("--release-id", "first")
     said = charge("--release-id", "first").stderr
-    assert re.search(r"release first of searches was released at \S+; these are its rows\. No data was read", said)
+    assert re.search(
+        r"release first of searches was released at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC; these are its rows\. No data was read",
+        said,
+    )
     assert "charged to searches" not in said
 
 
@@ -144,6 +147,21 @@ def test_plan_says_what_fits_and_charges_nothing(invoke: Invoke, ledger: Path, a
 def test_plan_ends_with_3_if_the_query_does_not_fit(invoke: Invoke, ledger: Path, asked: list[str]) -> None:
     result = invoke("ledger", "plan", ledger, "--dataset", "searches", *asked, "--epsilon", 130, "--format", "json")
     assert (result.exit_code, json.loads(result.stdout)["fits"]) == (3, False)
+
+
+def test_programs_get_history_in_words_and_amounts_beside_its_units(
+    invoke: Invoke, charge: Invoke, ledger: Path
+) -> None:
+    charge("--release-id", "first")
+    entries = json.loads(invoke("ledger", "history", ledger, "--format", "json").stdout)
+    lines = invoke("ledger", "history", ledger).stdout.splitlines()
+    assert [entry["what"] for entry in entries] == [line.partition("searches: ")[2] for line in lines]
+    assert [entry.get("epsilon") for entry in entries] == [120, 50, None, None, None]
+    assert entries[1]["content"]["epsilon"] == 50 * 10**9
+
+
+def test_the_help_of_ledgers_cuts_no_sentence(invoke: Invoke) -> None:
+    assert "..." not in invoke("ledger", "--help").stdout.partition("Commands:")[2]
 
 
 @pytest.mark.parametrize("command", ["show", "history", "verify"])

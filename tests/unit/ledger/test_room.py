@@ -119,5 +119,5 @@ def test_where_delta_is_spent_no_epsilon_fits(tmp_path: Path) -> None:
 
 
 def test_what_is_no_query_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"the query is a int; it must be a plume\.Query"):
+    with pytest.raises(UsageError, match=r"the query is an int; it must be a plume\.Query"):
         dataset_in(tmp_path, 0).plan(7)

@@ -320,7 +320,7 @@ def test_wrong_tables_are_refused(tables: object, public: object, said: str) -> 
         ("SELECT user_id, recipe FROM searches WHERE CASE WHEN DATE '2026-01-31' THEN seconds ELSE 1 END > 0", "does not fit the types"),
         ("SELECT user_id, recipie AS recipe FROM searches", "did you mean 'recipe'"),
         ('SELECT user_id, recipe FROM searches WHERE recipe = "borscht"', "text is written in single quotes: 'borscht'"),
-        ("SELECT seconds AS user_id, recipe FROM searches", "user column 'seconds' is floating-point number"),
+        ("SELECT seconds AS user_id, recipe FROM searches", "user column 'seconds' is floating-point"),
         ("SELECT s.user_id, s.recipe FROM searches AS s JOIN people AS p ON s.recipe = p.user_id AND s.user_id = p.user_id", "both must be of one type"),
         ("SELECT user_id, recipe FROM searches UNION ALL SELECT name, name AS n FROM named", "of several types in several tables"),
         ("SELECT user_id, recipe, MAX(span) AS s FROM spans GROUP BY 1, 2", "which a statement cannot read"),

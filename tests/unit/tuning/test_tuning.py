@@ -15,7 +15,7 @@ from entropy import SeededEntropy
 from exact import say_nothing
 from plume.calibration.calibrated_query import calibrate
 from plume.engines.duckdb import DuckDB
-from plume.errors import BoundError, ColumnNotFound, MeasureError, UsageError
+from plume.errors import ColumnNotFound, MeasureError, UsageError
 from plume.privacy.pooled import left, weight
 from plume.running import run_with
 from plume.synthetic import recipe_searches
@@ -300,20 +300,6 @@ def test_of_settings_that_show_as_many_keys_the_smaller_error_on_shared_keys_is_
         for limit, keys, own, shared in ((1, 50.0, 1.0, None), (2, 100.0, 3.0, 3.0), (4, 99.0, 4.0, 2.0))
     ]
     assert [row.recommended for row in recommend(rows)] == [False, False, True]
-
-
-def test_a_selection_is_tried_with_the_limits_that_it_is_for() -> None:
-    tuning = plume.tune(PLACES, homes_and_landmarks(500), limits=[1], selections=["released_users"])
-    tried = [(row.selection, row.max_keys_per_user) for row in tuning.tried]
-    assert tried == [("auto", 1), ("auto", 2), ("released_users", 1)]
-    with pytest.raises(BoundError, match="released_users"):
-        plume.tune(PLACES, homes_and_landmarks(500), limits=[4], selections=["released_users"])
-
-
-def test_a_query_of_a_selection_for_one_limit_can_be_tuned() -> None:
-    query = replace(PLACES, max_keys_per_user=1, selection="released_users")
-    tuning = plume.tune(query, homes_and_landmarks(500))
-    assert [(row.selection, row.max_keys_per_user) for row in tuning.tried] == [("released_users", 1)]
 
 
 def test_what_the_star_means_is_said() -> None:
