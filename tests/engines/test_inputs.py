@@ -278,7 +278,7 @@ def test_parquet_files_that_differ_in_columns_of_the_query_are_refused(tmp_path:
 
 def test_csv_files_that_lack_a_column_of_the_query_are_refused(tmp_path: Path) -> None:
     files = [write_text(tmp_path / "1.csv", CSV), write_text(tmp_path / "2.csv", "u,v\n")]
-    with pytest.raises(ColumnNotFound, match="no column 'k' in one of 2 files"):
+    with pytest.raises(ColumnNotFound, match=r"no column 'k' in one of 2 files \(engine_errors_to says which\)"):
         answer(QUERY, files)
 
 

@@ -331,7 +331,7 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "CSV files one of which lacks a column": (
         lambda f: [write_text(f / "1.csv", "u,k\n"), write_text(f / "2.csv", "u,n\n")],
         ColumnNotFound,
-        "no column 'k' in one of 2 files; its first line must name",
+        r"no column 'k' in one of 2 files \(engine_errors_to says which\); its first line must name",
     ),
     "a web address": (
         lambda _: "https://example.org/rows.parquet",
@@ -381,7 +381,7 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
     "one broken file of two": (
         lambda f: [parquet(f / "1.parquet"), cut(parquet(f / "2.parquet"))],
         InputError,
-        "one of 2 files could not be read as Parquet",
+        r"one of 2 files \(engine_errors_to says which\) could not be read as Parquet",
     ),
     "text called gzip": (
         lambda f: write_text(f / "r.csv.gz", "u,k\na,x\n"),

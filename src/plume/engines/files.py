@@ -58,7 +58,9 @@ def find_files(given: Any) -> Files:
     [form] = formats
     below = found if form == "Parquet" else []
     partitions = frozenset(name for path, folder in below for name in columns_in_folders(path, below=folder))
-    names = printable(found[0][0].name) if len(found) == 1 else f"one of {len(found)} files"
+    names = (
+        printable(found[0][0].name) if len(found) == 1 else f"one of {len(found)} files (engine_errors_to says which)"
+    )
     return Files(tuple(path.absolute() for path, _ in found), form, names, partitions)
 
 

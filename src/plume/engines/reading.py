@@ -67,7 +67,10 @@ def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
     if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
         for path, found in ask(f"SELECT file_name, {types} FROM {schema} GROUP BY file_name ORDER BY file_name"):
             tell_operator(f"{path}: the columns this query reads are {found}")
-        raise InputError(f"the {len(files.paths)} files differ in the columns this query reads, or in their types.")
+        raise InputError(
+            f"the {len(files.paths)} files differ in the columns this query reads, or in their types; "
+            "give files that have the same (engine_errors_to says which have what)."
+        )
     partitioned = constant(bool(files.partitions), DUCKDB)
     # Writers leave NaN out of the statistics of a file, by which DuckDB would decide for all rows of a group what a condition says of them.
     options = f"can_have_nan=true, hive_partitioning={partitioned}, hive_types_autocast=false"

@@ -166,7 +166,7 @@ def test_the_file_that_could_not_be_read_is_named_to_the_operator_alone(tmp_path
     files[1].write_bytes(b"PAR1")
     with plume.engine_errors_to(tmp_path / "errors.txt") as path, pytest.raises(InputError) as caught:
         plume.run(asking(), files, engine=ENGINE)
-    assert str(caught.value) == "one of 3 files could not be read as Parquet."
+    assert str(caught.value) == "one of 3 files (engine_errors_to says which) could not be read as Parquet."
     assert str(files[1]) in path.read_text()
 
 
