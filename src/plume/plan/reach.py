@@ -168,7 +168,7 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
         case Noise():
             return Rows(NOTHING, dict.fromkeys(node.columns, NOTHING), owned=False, one_per_key=False)
         case Map():
-            return _reach_of_map(node)
+            return _reach_of_map(node) if _keeps_users(node) else _unknown(node)
         case Combine():
             return _reach_of_combine(node)
         case CountKeys() | KeepFew() | Clip() if node.user != USER:
@@ -228,8 +228,6 @@ def _reach_of_clip(node: Clip) -> Rows:
 
 
 def _reach_of_map(node: Map) -> Rows:
-    if not _keeps_users(node):
-        return _unknown(node)
     rows = _filtered(node, reach(node.source))
     columns = {name: _reach_of_expression(expression, rows) for name, expression in node.expressions}
     drawn = {name: _drawn(expression, rows) for name, expression in node.expressions}
