@@ -381,9 +381,7 @@ def _choosing(facts: dict[str, str | float | int]) -> Iterator[str]:
             f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "
             f"(standard deviation {facts['standard_deviation']:.4g}) reach {facts['threshold']:.6g}"
         )
-    for more in ("account", "released"):
-        if more in facts:
-            yield str(facts[more])
+    yield from (str(facts[more]) for more in ("account", "released") if more in facts)
 
 
 def _plain(described: Any) -> dict[str, Any]:

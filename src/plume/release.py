@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -21,7 +21,7 @@ from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows, python_values
-from plume.mechanisms.margins import LEVEL, is_reliable
+from plume.mechanisms.margins import LEVEL, is_reliable, refuse_bad_level, refuse_intervals
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
@@ -150,7 +150,7 @@ class Release:
 
         Those of a number that keys were selected by are wider near the threshold, and not among them.
         """
-        _refuse_bad_level(level)
+        refuse_bad_level(level)
         plain = ((name, part) for name, part in self._plain_columns() if not self._was_compared(part))
         return {name: self._width(name, part, level) for name, part in plain if name in self.rows.column_names}
 
@@ -386,24 +386,3 @@ def summarize(release: Release) -> list[str]:
         *empty,
         *filter(None, [release.repeated_in_words]),
     ]
-
-
-def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:
-    """Refuse a level that is not a probability or that a column has no intervals of, and columns whose names intervals would take."""
-    _refuse_bad_level(level)
-    others = [name for name in computed if name in columns]
-    if others and level != LEVEL:
-        also = ", which hold at this level too" if level < LEVEL else ""
-        raise UsageError(
-            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only, made of parts that a release does not "
-            f"keep; use those of {LEVEL:g}{also}, or a release without means, deviations and quantiles."
-        )
-    names = set(columns)
-    for name in columns:
-        if {f"{name}_low", f"{name}_high"} & names:
-            raise UsageError(f"there is a column {name}_low or {name}_high already; give the measure a different name.")
-
-
-def _refuse_bad_level(level: float) -> None:
-    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
-        raise UsageError(f"level is {shown(level)}; it must be above 0 and below 1, such as 0.95.")

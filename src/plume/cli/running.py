@@ -21,10 +21,11 @@ from plume.cli.statement_text import read_text
 from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets
 from plume.cli.terminal import Say, remarks
 from plume.errors import PlumeWarning, UsageError
+from plume.mechanisms.margins import refuse_intervals
 from plume.output.engine_errors import engine_errors_to
 from plume.output.files import with_not_private_suffix
 from plume.query import Query
-from plume.release import Release, refuse_intervals, summarize
+from plume.release import Release, summarize
 from plume.running import run
 from plume.schema import refuse_missing
 from plume.statement.answering import answer, ask, shown_columns

@@ -4,6 +4,7 @@ Separate because it is post-processing: all it sees is noised already, and the l
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plume.errors import UsageError, shown
 from plume.mechanisms.scale import Floats
 from plume.noise.noise import Distribution, half_width
 
@@ -80,3 +82,25 @@ def _positions(ends: pa.ChunkedArray) -> pa.ChunkedArray:
             return ends.cast(pa.int64()).cast(pa.float64())
         case _:
             return ends
+
+
+def refuse_intervals(level: float, columns: Sequence[str], computed: Sequence[str]) -> None:
+    """Refuse a level that is not a probability or that a column has no intervals of, and columns whose names intervals would take."""
+    refuse_bad_level(level)
+    others = [name for name in computed if name in columns]
+    if others and level != LEVEL:
+        also = ", which hold at this level too" if level < LEVEL else ""
+        raise UsageError(
+            f"level is {level:g}, and {others[0]} has intervals of the level {LEVEL:g} only, made of parts that a release does not "
+            f"keep; use those of {LEVEL:g}{also}, or a release without means, deviations and quantiles."
+        )
+    names = set(columns)
+    for name in columns:
+        if {f"{name}_low", f"{name}_high"} & names:
+            raise UsageError(f"there is a column {name}_low or {name}_high already; give the measure a different name.")
+
+
+def refuse_bad_level(level: float) -> None:
+    """Refuse a level that is not a probability."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0 < level < 1:
+        raise UsageError(f"level is {shown(level)}; it must be above 0 and below 1, such as 0.95.")
