@@ -19,6 +19,7 @@ STRATEGIES = (
     "weighted_gaussian",
     "pooled_gaussian",
     "two_round_weighted_gaussian",
+    "two_round_pooled_gaussian",
 )
 """The ways to select keys; each is a module of its name in `plume.selection`."""
 NOISES = ("laplace", "gaussian")

@@ -101,6 +101,8 @@ class Drawn:
 
     counted: CountKeys
     """The step that says what is left of them."""
+    keys: CountKeys
+    """The step that says over how many keys they are spread: the same, or one that counts the keys that are left later."""
     limit: int
 
 
@@ -209,8 +211,9 @@ def drawn_from(node: Noise) -> CountKeys | None:
 def _reach_of_count(node: CountKeys) -> Rows:
     """All rows of a user say the same of the user, if each key of theirs is one row."""
     rows = reach(node.source)
-    kept = rows.owned and rows.one_per_key and node.user == USER and node.account is not None and node.above == 0
-    accounts = dict.fromkeys(node.counted, node) if kept else {}
+    kept = rows.owned and rows.one_per_key and node.user == USER and node.above == 0
+    # Keys that are counted again, of rows that are left, are still keys of the user whose account it is.
+    accounts = {**rows.accounts, **dict.fromkeys(node.counted, node)} if kept else {}
     return replace(rows, columns=dict.fromkeys(node.columns, rows.presence), accounts=accounts, drawn={})
 
 
@@ -252,10 +255,11 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
 
 
 def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
-    counted = rows.accounts.get(keys)
-    if counted is None or counted.counted != (keys, left) or rows.accounts.get(left) != counted:
+    counted, charged = rows.accounts.get(keys), rows.accounts.get(left)
+    if counted is None or charged is None or charged.account is None:
         return None
-    return Drawn(counted, limit)
+    is_both = counted.column == keys and charged.account.column == left
+    return Drawn(charged, counted, limit) if is_both else None
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:

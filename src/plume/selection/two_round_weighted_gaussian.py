@@ -27,7 +27,7 @@ PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
 
 
 # What noise leaves of delta. With all of it no threshold would be high enough, and with a tenth the thresholds hardly gain.
-_KEPT_BACK = 0.05
+KEPT_BACK = 0.05
 
 
 @dataclass(frozen=True)
@@ -96,4 +96,4 @@ def _smallest_thresholds(
     return found.first.threshold, found.second.threshold
 
 
-RULE = Rule(_composed, jointly=_jointly, delta_kept_back=_KEPT_BACK)
+RULE = Rule(_composed, jointly=_jointly, delta_kept_back=KEPT_BACK)
