@@ -21,6 +21,7 @@ STRATEGIES = (
     "pooled_gaussian",
     "two_round_weighted_gaussian",
     "released_users",
+    "two_round_pooled_gaussian",
 )
 """The ways to select keys; each is a module of its name in `plume.selection`."""
 NOISES = ("laplace", "gaussian")

@@ -219,6 +219,23 @@ def test_two_rounds_equal_the_reference(engine: Engine, pipeline: str) -> None:
     on_random_tables(engine, number, lambda case, listed: check(engine, pipeline, in_two_rounds(case), listed))
 
 
+@pytest.mark.parametrize(("pipeline", "keys"), pairs(["naive", "plume"], [2, 64]))
+def test_two_rounds_with_accounts_equal_the_reference(
+    engine: Engine, pipeline: str, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = 12 if isinstance(engine, DuckDB) else 5
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", keys)
+    _calibrated.cache_clear()
+    on_random_tables(engine, number, lambda case, listed: check(engine, pipeline, in_two_pooled_rounds(case), listed))
+    _calibrated.cache_clear()
+
+
+def in_two_pooled_rounds(case: Asked) -> Asked:
+    return replace(
+        case, query=replace(case.query, selection="two_round_pooled_gaussian", noise="auto", composition="tight")
+    )
+
+
 @pytest.mark.engines
 @pytest.mark.parametrize("pipeline", ["naive", "plume"])
 def test_two_rounds_equal_the_reference_on_more_tables(pipeline: str) -> None:

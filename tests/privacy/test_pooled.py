@@ -84,8 +84,8 @@ def moved(
 
 
 def _whole(calibrated: CalibratedQuery) -> Fraction:
-    """What an account holds, in squares of mu."""
-    return UNIT**2 / calibrated.rounds[0].noise.scale ** 2
+    """What an account holds, in squares of mu, of all rounds together."""
+    return sum((UNIT**2 / strategy.noise.scale**2 for strategy in calibrated.rounds), Fraction())
 
 
 @pytest.mark.parametrize("rows", TABLES)
@@ -118,6 +118,80 @@ def test_no_user_moves_more_than_an_account_where_selection_counts_fewer_keys_th
     found = moved(SIMPLE, TABLES[rows], engine, pipeline)
     assert all(measures * ACCOUNT <= ACCOUNT - left for _, measures, left in found.values())
     assert all(weights <= STEPS * left for weights, _, left in found.values())
+
+
+def moved_again(query: plume.Query, tables: tuple[pa.Table, ...], engine: Engine, pipeline: str) -> dict[str, Any]:
+    """Of each pair: by what its user moves weights of the second round, squared, and what is left of the account by all rows."""
+    without, everybody, selected = tables
+    names = ["by_user", "left_keyed_weights"]
+    given: dict[str, Any] = {"engine": engine, "pipeline": pipeline, "prescribed": {"selected_first": selected}}
+    before, after = (exact_steps(query, content, names, **given) for content in (without, everybody))
+    of_weights = changes(before["left_keyed_weights"], after["left_keyed_weights"], "weight")
+    by_user = after["by_user"]
+    lefts = dict(zip(by_user["user_id"].to_pylist(), by_user[LEFT].to_pylist(), strict=True))
+    return {
+        pair: (sum(x**2 for x in of_weights.get(pair, [])), left)
+        for (pair, number), left in ((user.split("/"), left) for user, left in lefts.items())
+        if number == "0"
+    }
+
+
+@pytest.mark.parametrize("rows", TABLES)
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+def test_weights_of_the_second_round_move_by_no_more_than_all_rows_leave(
+    engine: Engine, pipeline: str, rows: str
+) -> None:
+    """Half of the keys of each user are selected in the first round; measures may read them all."""
+    twice = replace(SIMPLE, selection="two_round_pooled_gaussian")
+    found = moved_again(twice, TABLES[rows], engine, pipeline)
+    assert len(found) == WORST
+    assert all(weights <= STEPS * left for weights, left in found.values())
+    assert max(weights / left for weights, left in found.values()) > 0.999 * STEPS
+    assert min(left for _, left in found.values()) < 0.6 * ACCOUNT
+
+
+def charged_for_what_is_left(patch: pytest.MonkeyPatch) -> None:
+    """A near miss: in the second round accounts are charged for the keys alone that the first one left."""
+    original = steps._select_again
+
+    def wrong(calibrated: CalibratedQuery, by_user: Any, selected: Any) -> Any:
+        made = original(calibrated, by_user, selected)
+        (counted,) = (one for one in steps_of((made,)) if one.name == "left_by_user")
+        few = steps.DropSelected("left_combined", by_user.source, selected, calibrated.keys)
+        again = replace(by_user, name="left_by_user", source=few)
+        return _with(made, counted, again)
+
+    patch.setattr(steps, "_select_again", wrong)
+
+
+def _with(node: Any, old: Any, new: Any) -> Any:
+    """Put another step in place of one."""
+    if node == old:
+        return new
+    if isinstance(node, steps.Append):
+        return replace(node, sources=tuple(_with(source, old, new) for source in node.sources))
+    return replace(node, source=_with(node.source, old, new)) if hasattr(node, "source") else node
+
+
+def test_a_second_round_charged_for_what_is_left_is_refused_and_would_be_seen(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = replace(SIMPLE, selection="two_round_pooled_gaussian")
+    charged_for_what_is_left(monkeypatch)
+    with pytest.raises(PlumeBug, match="noise does not cover"):
+        make_plan(twice)
+    unchecked(monkeypatch)
+    monkeypatch.setattr("exact.checked", lambda planned: planned)
+    found = moved_again(twice, TABLES["worst"], engine, "plume")
+    assert any(weights > STEPS * left for weights, left in found.values())
+
+
+def test_in_two_rounds_too_no_user_moves_measures_by_more_than_is_taken(engine: Engine) -> None:
+    twice = replace(SIMPLE, selection="two_round_pooled_gaussian")
+    found = moved(twice, TABLES["worst"], engine, "plume")
+    assert all(measures * ACCOUNT <= ACCOUNT - left for _, measures, left in found.values())
+    assert all(weights <= STEPS * left for weights, _, left in found.values())
+    assert max(weights / UNIT**2 + measures for weights, measures, _ in found.values()) > 0.999
 
 
 @pytest.mark.parametrize("min_users", [2, 3])

@@ -89,12 +89,15 @@ def contribution_bound(system: System, records: Iterable[Record], *, times: int 
     return list(heaps.values())
 
 
-def key_occurrences(system: System, heaps: Iterable[Heap]) -> dict[Key, int]:
+def key_occurrences(system: System, heaps: Iterable[Heap], everything: Iterable[Heap] | None = None) -> dict[Key, int]:
+    """The weights of all keys in the heaps; accounts are charged for everything that users have."""
+    charged = None if everything is None else {heap.user: heap for heap in everything}
     weights: dict[Key, list[int]] = defaultdict(list)
     for heap in heaps:
         top = heap.top()
         for key, _ in top:
-            weights[key].append(drawn(system, heap, len(top)) if system.charges else system.weight(len(top)))
+            paying = charged[heap.user] if charged else heap
+            weights[key].append(drawn(system, paying, len(top)) if system.charges else system.weight(len(top)))
     return {key: sum(sorted(given, reverse=True)[system.left_out :]) for key, given in weights.items()}
 
 
@@ -116,11 +119,13 @@ def apply_privacy(system: System, heaps: list[Heap]) -> set[Key]:
         return selected
     records = [record for heap in heaps for of_key in heap.content.values() for record in of_key]
     left = selection_bound(system, (record for record in records if record.key not in selected))
-    return selected | retained(system, left, system.retain_again)
+    return selected | retained(system, left, system.retain_again, heaps)
 
 
-def retained(system: System, heaps: list[Heap], retain_key: Callable[[int], bool]) -> set[Key]:
-    return {key for key, count in key_occurrences(system, heaps).items() if retain_key(count)}
+def retained(
+    system: System, heaps: list[Heap], retain_key: Callable[[int], bool], everything: list[Heap] | None = None
+) -> set[Key]:
+    return {key for key, count in key_occurrences(system, heaps, everything).items() if retain_key(count)}
 
 
 def aggregate(system: System, heaps: Iterable[Heap], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:

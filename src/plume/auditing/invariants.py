@@ -136,9 +136,10 @@ def _weights_change(chosen: Trial, base: list[Row], rows: list[Row], cells: list
 def _accounts_hold(chosen: Trial, base: list[Row], rows: list[Row], cells: list[list[str]]) -> Iterable[Finding]:
     """One user more changes weights and measures together by no more than one account, where both are drawn from it."""
     explanation = chosen.explain()
-    (strategy, *_) = explanation.calibrated.rounds
-    if not isinstance(strategy, PooledGaussian):
+    strategies = [one for one in explanation.calibrated.rounds if isinstance(one, PooledGaussian)]
+    if not strategies:
         return
+    whole = math.hypot(*(one.cost.mu for one in strategies))
     step = next(
         one.name for one in steps(explanation.plan) if isinstance(one, Noise) and one.noiser.account is not None
     )
@@ -146,10 +147,10 @@ def _accounts_hold(chosen: Trial, base: list[Row], rows: list[Row], cells: list[
     without, everybody = chosen.exact(base), chosen.exact(rows)
     together = []
     for keys in cells:
-        weights = math.hypot(*(after[key] - before[key] for key in keys)) / float(strategy.noise.scale)
+        weights = math.hypot(*(after[key] - before[key] for key in keys)) / UNIT
         measures = _changed_norms(explanation, without, everybody, keys)
         moved = (norm * part.cost.mu for part, norm in measures.items() if isinstance(part.cost, GaussianCost))
-        together.append(math.hypot(weights, *moved) / strategy.cost.mu)
+        together.append(math.hypot(weights, math.hypot(*moved) / whole))
     test = "one user changes weights and measures together by no more than an account"
     # What is not a number is not within it.
     yield Finding(LAYER, test, all(share <= _SLACK for share in together), len(cells))

@@ -270,7 +270,7 @@ def select_keys(calibrated: CalibratedQuery, keyed: Combine, by_user: CountKeys)
     if len(calibrated.rounds) == 1:
         return _select_round(calibrated, keyed, name=SELECTED_KEYS)
     first = _select_round(calibrated, keyed, name="selected_first")
-    return Append(SELECTED_KEYS, (first, _select_again(calibrated, by_user, first)))
+    return Append(SELECTED_KEYS, (first, _select_again(calibrated.selecting, by_user, first)))
 
 
 def _select_round(calibrated: CalibratedQuery, keyed: Combine, *, name: str, number: int = 1) -> Noise:
@@ -290,7 +290,12 @@ def _released_columns(calibrated: CalibratedQuery) -> tuple[str, ...]:
 
 def _select_again(calibrated: CalibratedQuery, by_user: CountKeys, selected: Noise) -> Noise:
     """Let everybody spread their weight over the keys that are not selected yet (DP-SIPS, Swanberg et al. 2023)."""
-    left = DropSelected("left", by_user.source, selected, calibrated.keys)
+    left: Node = DropSelected("left", by_user.source, selected, calibrated.keys)
+    if by_user.account:
+        # What measures leave of an account is what they leave by all keys, selected ones among them.
+        rows = DropSelected("left", by_user, selected, calibrated.keys)
+        columns = (USER, *calibrated.keys, by_user.account.column)
+        left = Map("left_with_accounts", rows, tuple((column, Column(column)) for column in columns))
     bounded = bound(calibrated, CountKeys("left_by_user", left, USER, KEYS_OF_USER, above=0), name="left_bounded")
     weights = Map("left_weights", bounded, (*keys(calibrated), *weight(calibrated, number=2)))
     return _select_round(

@@ -16,6 +16,8 @@ from plume.privacy.cost import PooledCost
 
 # Charges are exact and at least what they pay for; what a noiser spends is a floating-point number.
 _SLACK = 1 + 1e-12
+# Selections of one release that have a price together.
+_ROUNDS = 2
 
 
 def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
@@ -25,18 +27,28 @@ def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
     others = [step for step in listed if step.noiser.account is None]
     # What is priced by accounts that nobody has.
     without = [step.name for step in others if any(isinstance(cost, PooledCost) for cost in step.noiser.costs)]
-    unpaid = [one.name for step in selecting for one in (step, *others) if not _is_charged(one, step, len(selecting))]
-    return (*without, *unpaid)
+    unpaid = [
+        one.name for step in selecting for one in (step, *others) if not _is_charged(one, step, _whole(step, selecting))
+    ]
+    return (*without, *dict.fromkeys(unpaid))
 
 
-def _is_charged(step: Noise, selecting: Noise, rounds: int) -> bool:
+def _whole(step: Noise, selecting: list[Noise]) -> Fraction:
+    """Give what whole accounts move, in squares of mu: both rounds of a selection spend the same ones."""
+    rounds = [one for one in selecting if one.noiser.account == step.noiser.account]
+    spent = [cost for one in rounds for cost in one.noiser.costs if isinstance(cost, PooledCost)]
+    alike = len(rounds) == len(selecting) <= _ROUNDS
+    return sum((Fraction(cost.mu) ** 2 for cost in spent), Fraction()) if alike else Fraction()
+
+
+def _is_charged(step: Noise, selecting: Noise, whole: Fraction) -> bool:
     account, counted = selecting.noiser.account, drawn_from(selecting)
     rows = None if counted is None else _all_rows(counted, (USER, *selecting.noiser.writes))
-    if account is None or counted is None or rows is None or rounds != 1 or not _hands_on(step, counted, rows):
+    if account is None or counted is None or rows is None or not whole or not _hands_on(step, counted, rows):
         return False
     if step == selecting:
         return _is_priced(account, selecting) and _takes_what_is_said(account, counted)
-    return _reads_no_more(step, counted, rows) and _shrinks_by_size(account, step) and _pays(account, step, selecting)
+    return _reads_no_more(step, counted, rows) and _shrinks_by_size(account, step) and _pays(account, step, whole)
 
 
 def _hands_on(step: Noise, counted: CountKeys, rows: Map) -> bool:
@@ -119,12 +131,10 @@ def _shrinks_by_size(account: Account, step: Noise) -> bool:
     )
 
 
-def _pays(account: Account, step: Noise, selecting: Noise) -> bool:
+def _pays(account: Account, step: Noise, whole: Fraction) -> bool:
     """Return whether charges pay for what a user moves, size by size."""
-    costs = selecting.noiser.costs
-    if step.noiser.moved is None or len(costs) != 1 or not isinstance(costs[0], PooledCost):
+    if step.noiser.moved is None:
         return False
-    whole = Fraction(costs[0].mu) ** 2
     moved: dict[Size, Fraction] = {}
     for part in step.noiser.moved:
         moved[part.size] = moved.get(part.size, Fraction()) + part.squared

@@ -102,6 +102,8 @@ class Drawn:
 
     counted: CountKeys
     """The step that says what is left of them."""
+    keys: CountKeys
+    """The step that says over how many keys they are spread: the same, or one that counts the keys that are left later."""
     limit: int
 
 
@@ -213,8 +215,9 @@ def drawn_from(node: Noise) -> CountKeys | None:
 def _reach_of_count(node: CountKeys) -> Rows:
     """All rows of a user say the same of the user, if each key of theirs is one row."""
     rows = reach(node.source)
-    kept = rows.owned and rows.one_per_key and node.account is not None and node.above == 0
-    accounts = dict.fromkeys(node.counted, node) if kept else {}
+    kept = rows.owned and rows.one_per_key and node.above == 0
+    # Keys that are counted again, of rows that are left, are still keys of the user whose account it is.
+    accounts = {**rows.accounts, **dict.fromkeys(node.counted, node)} if kept else {}
     return replace(rows, columns=dict.fromkeys(node.columns, rows.presence), accounts=accounts, drawn={})
 
 
@@ -231,13 +234,12 @@ def _reach_of_map(node: Map) -> Rows:
     rows = _filtered(node, reach(node.source))
     columns = {name: _reach_of_expression(expression, rows) for name, expression in node.expressions}
     drawn = {name: _drawn(expression, rows) for name, expression in node.expressions}
+    as_they_were = [name for name, expression in node.expressions if expression == Column(name)]
     return replace(
         rows,
         columns=columns,
         factors={},
-        accounts={
-            name: rows.accounts[name] for name, e in node.expressions if e == Column(name) and name in rows.accounts
-        },
+        accounts={name: rows.accounts[name] for name in as_they_were if name in rows.accounts},
         drawn={name: found for name, found in drawn.items() if found is not None},
     )
 
@@ -262,10 +264,10 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
 
 
 def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
-    counted = rows.accounts.get(keys)
-    if counted is None or counted.counted != (keys, left) or rows.accounts.get(left) != counted:
-        return None
-    return Drawn(counted, limit)
+    counted, charged = rows.accounts.get(keys), rows.accounts.get(left)
+    if counted and charged and charged.account and (counted.column, charged.account.column) == (keys, left):
+        return Drawn(charged, counted, limit)
+    return None
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:

@@ -22,10 +22,12 @@ from plume.privacy.losses import (
     losses_of,
 )
 from plume.privacy.pooled import Pooled
-from plume.privacy.two_rounds import TwoRounds
+from plume.privacy.two_rounds import PooledRounds, TwoRounds
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
+# So many selections of a kind are two rounds of one.
+_ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ class PooledCost:
 
     what: str
     mu: float
-    """Of whole accounts, selection and measures together."""
+    """Of whole accounts, selection and measures together; of two rounds each has its part of them."""
     novel: Pooled
     """What a user can do to keys that nobody else has, and to all others."""
 
@@ -231,8 +233,8 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
 def _epsilon_of_worst(selection: Threshold, others: float, budget: Budget) -> float:
     """Let dp-accounting find the epsilon of the user about whom selection and measures reveal most."""
     worst = selection.worst(others=others, epsilon=budget.epsilon)
-    if isinstance(selection, TwoRounds):
-        follows = selection.following(others)
+    if isinstance(selection, TwoRounds | PooledRounds):
+        follows = selection.following(others, budget.epsilon)
         return epsilon_with_curves(worst.mu, worst.shown_alone, follows, budget.delta, near=budget.epsilon)
     return composed_epsilon(Losses(worst.mu, ()), budget.delta - worst.shown_alone, budget.epsilon)
 
@@ -256,12 +258,11 @@ def _gaussian_delta(costs: tuple[Cost, ...], epsilon: float) -> float:
 
 def _apart(costs: tuple[Cost, ...]) -> tuple[list[Threshold], list[Cost]]:
     """Separate selections whose noise and threshold are priced as one from everything else; two rounds are one selection."""
-    selections: list[Threshold] = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost | PooledCost)]
-    match [cost.novel for cost in costs if isinstance(cost, GaussianRoundCost)]:
-        case [first, second]:
-            selections.append(TwoRounds(first, second))
-        case rounds:
-            selections += rounds
+    selections: list[Threshold] = [cost.novel for cost in costs if isinstance(cost, GaussianSelectionCost)]
+    weighted = [cost.novel for cost in costs if isinstance(cost, GaussianRoundCost)]
+    pooled = [cost.novel for cost in costs if isinstance(cost, PooledCost)]
+    selections += [TwoRounds(weighted[0], weighted[1])] if len(weighted) == _ROUNDS else weighted
+    selections += [PooledRounds(pooled[0], pooled[1])] if len(pooled) == _ROUNDS else pooled
     selecting = GaussianSelectionCost | GaussianRoundCost | PooledCost
     return selections, [cost for cost in costs if not isinstance(cost, selecting)]
 

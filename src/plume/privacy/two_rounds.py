@@ -4,6 +4,7 @@ Its own file because it is mathematics alone, as `gaussian` is: numbers in, numb
 small: docs/guarantees/two-round-weighted-gaussian.md.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,15 +13,18 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from plume.privacy.gaussian import SAFETY, Floats, Novel, WorstUser, delta_of, pairs
+from plume.privacy.pooled import Pooled
 
 # What lies farther from the mean than nearly all of the noise is paid for in full, as a tiny share of delta.
 _BEYOND, _SMALLEST_DELTA = 1e-6, 1e-301
 # The second round is priced at ten epsilons, times these deviations squared; in between, by straight lines that lie above.
 _NODES = 10
-# Kinds of users whose chances of being shown alone are as close are priced as the worst of each.
-_CLOSE = 1.01
+# Kinds of users whose chances of being shown alone are as close are priced as the worst of each; in cells, of which there are many, less.
+_CLOSE, _CLOSE_IN_CELLS = 1.01, 1.03
 # Whoever moves nothing is taken to move this little.
 _LEAST_MU = 1e-6
+# Into how many cells a whole account is cut, and at how many shares a search looks.
+_CELLS, _POINTS = 64, 3
 
 
 @dataclass(frozen=True)
@@ -59,15 +63,97 @@ class TwoRounds:
         """
         return _worst_user(self, others, epsilon)
 
-    def following(self, others: float) -> Kinds:
+    def following(self, others: float, epsilon: float) -> Kinds:  # noqa: ARG002 - as with `PooledRounds`
         """List what users may be in the second round, measures included."""
         return kinds_of(self.second, others)
 
 
+@dataclass(frozen=True)
+class PooledRounds:
+    """Two thresholds on weights that are drawn from one account: what a user can do to keys that nobody else has, and to all others.
+
+    Measures take the same share of a user's account whatever the first round releases. A user gives the square root of what they leave,
+    divided by the number of keys, to each key in either round, and the noise of a round is as wide as its part of the account is small.
+    """
+
+    first: Pooled
+    second: Pooled
+    slack: float = 0.0
+
+    @property
+    def squared(self) -> float:
+        """What a whole account moves, in squares of mu."""
+        return self.first.sigma**-2 + self.second.sigma**-2
+
+    def delta(self) -> float:
+        """The chance that any key of one user alone passes, in one round or the other."""
+        return self.first.delta() + self.second.delta()
+
+    def worst(self, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:  # noqa: ARG002 - as with `TwoRounds`
+        """Find the user with the largest delta beside Gaussian noise of total mu `others` that accounts do not pay for.
+
+        What measures take is cut into cells, each of which is priced by its worst corner.
+        """
+        return _worst_of_cells(self, others, epsilon)[1]
+
+    def following(self, others: float, epsilon: float) -> Kinds:
+        """List what users of the worst cell may be in the second round, measures included."""
+        cell, _ = _worst_of_cells(self, others, epsilon)
+        return self._following(cell, others)
+
+    def in_cell(self, taken: tuple[float, float], others: float, epsilon: float) -> WorstUser:
+        """Find the user with the largest delta of those of whom such shares are taken, or a worse one."""
+        return _worst_kind(self._kinds(self.first, taken, 0.0), self._following(taken, others), epsilon)
+
+    def _following(self, taken: tuple[float, float], others: float) -> Kinds:
+        return self._kinds(self.second, taken, math.hypot(math.sqrt(taken[1] * self.squared), others))
+
+    def _kinds(self, pooled: Pooled, taken: tuple[float, float], beside: float) -> Kinds:
+        """List the users of a round; beside what measures move at the most, weights move by what is left at the most of the same users.
+
+        As more is taken, measures move by more than weights move less. So where measures are priced too, weights are at the upper end.
+        """
+        low, high, fewest, most = pairs(pooled.max_keys_per_user, 0)
+        fits = pooled.taken_at_least(low) <= taken[1]
+        low, high, fewest, most = low[fits], high[fits], fewest[fits], most[fits]
+        least = np.maximum(taken[0], pooled.taken_at_least(low))
+        left = 1 - (taken[1] if beside else least)
+        with np.errstate(
+            all="ignore"
+        ):  # thresholds so low that everything passes give infinities, which hold no budget
+            hidden = np.where(most > 0, pooled.log_hidden(low, most, least), 0.0)
+        shared = left * (1 - fewest / high) / pooled.sigma**2
+        return worst_kinds(Kinds(hidden, np.sqrt(shared + beside**2)), close=_CLOSE_IN_CELLS)
+
+
+@dataclass(frozen=True)
+class FewUsers(PooledRounds):
+    """The same, where only some shares that measures may take are looked at: to search, and never to rely on."""
+
+    def worst(self, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:  # noqa: ARG002 - as with `TwoRounds`
+        """Find the user with the largest delta among a few."""
+        least = float(self.second.taken_at_least(np.ones(1))[0])
+        shares = map(float, np.linspace(least, self.second.covered, _POINTS))
+        looked = (self.in_cell((share, share), others, epsilon) for share in shares)
+        return max(looked, key=lambda worst: worst.delta)
+
+
+@lru_cache(maxsize=64)
+def _worst_of_cells(rounds: PooledRounds, others: float, epsilon: float) -> tuple[tuple[float, float], WorstUser]:
+    least = float(rounds.second.taken_at_least(np.ones(1))[0])
+    ends = np.linspace(least, rounds.second.covered, 1 + math.ceil((rounds.second.covered - least) * _CELLS))
+    cells = list(itertools.pairwise(map(float, ends))) or [(least, least)]
+    found = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
+    return max(found, key=lambda one: one[1].delta)
+
+
 @lru_cache(maxsize=64)
 def _worst_user(rounds: TwoRounds, others: float, epsilon: float) -> WorstUser:
-    first = kinds_of(rounds.first, 0.0)
-    spent = joint_deltas(first, rounds.following(others), epsilon)
+    return _worst_kind(kinds_of(rounds.first, 0.0), rounds.following(others, epsilon), epsilon)
+
+
+def _worst_kind(first: Kinds, second: Kinds, epsilon: float) -> WorstUser:
+    spent = joint_deltas(first, second, epsilon)
     worst = int(np.argmax(spent))
     return WorstUser(float(first.mu[worst]), float(-np.expm1(first.hidden[worst])), float(spent[worst]))
 
@@ -84,14 +170,14 @@ def kinds_of(novel: Novel, others: float) -> Kinds:
     return worst_kinds(Kinds(hidden, np.sqrt(shared + others**2)))
 
 
-def worst_kinds(kinds: Kinds) -> Kinds:
+def worst_kinds(kinds: Kinds, *, close: float = _CLOSE) -> Kinds:
     """Leave kinds of users out whom others exceed in both, and take the worst of those who are hardly apart."""
     order = np.lexsort((kinds.hidden, -kinds.mu))
     exposed, mu = -kinds.hidden[order], kinds.mu[order]
     exceeding = np.append(True, exposed[1:] > np.maximum.accumulate(exposed)[:-1])
     exposed, mu = exposed[exceeding], mu[exceeding]
     with np.errstate(divide="ignore"):  # those who are never shown
-        classes = np.floor(np.log(exposed) / math.log(_CLOSE))
+        classes = np.floor(np.log(exposed) / math.log(close))
     # Of each class the first moves most, and the last is shown most.
     _, first = np.unique(classes, return_index=True)
     last = np.append(first[1:], len(classes)) - 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from plume.plan.expressions import Clamp, Column, Expression, PooledWeight
-from plume.plan.nodes import Account
+from plume.plan.nodes import Account, Size
 from plume.privacy.cost import PooledCost
 from plume.privacy.gaussian import noise_for
 from plume.privacy.pooled import Charge, Pooled, left, refuse_too_little_for_selection, weight
@@ -41,6 +41,11 @@ class PooledGaussian(WeightedGaussian):
         return self.pool
 
     @property
+    def what(self) -> str:
+        """What its cost is called."""
+        return "selection"
+
+    @property
     def charges(self) -> tuple[Charge, ...]:
         """What measures take, size by size."""
         return tuple(charge for _, charge in self.pool.charges)
@@ -51,9 +56,7 @@ class PooledGaussian(WeightedGaussian):
         sigma = float(self.noise.scale) / UNIT
         # Rounded noise reaches the threshold exactly if the noise before rounding comes within half a step of it.
         threshold = (self.threshold - 0.5) / UNIT
-        return PooledCost(
-            "selection", mu=1 / sigma, novel=Pooled(sigma, threshold, self.max_keys_per_user, self.charges)
-        )
+        return PooledCost(self.what, mu=1 / sigma, novel=Pooled(sigma, threshold, self.max_keys_per_user, self.charges))
 
     @property
     def users_for_even_chance(self) -> float:
@@ -86,9 +89,8 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
     """Charge the measures to accounts, and find the lowest threshold for weights that are drawn from what is left."""
     noise = noise_of(noise_for(given.epsilon, given.delta))
     sigma = float(noise.scale) / UNIT
-    charged = tuple((one.size, _charge(one, squared=UNIT**2 / noise.scale**2)) for one in given.measured())
+    charged = charged_to_accounts(given, UNIT**2 / noise.scale**2)
     charges = tuple(charge for _, charge in charged)
-    refuse_too_little_for_selection(charges)
     found = smallest_threshold(
         lambda threshold: Pooled(sigma, threshold, given.max_keys_per_user, charges),
         others=0.0,
@@ -104,12 +106,20 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
     )
 
 
+def charged_to_accounts(given: JointBudget, squared: Fraction) -> tuple[tuple[Size, Charge], ...]:
+    """Charge the measures to accounts that move so much, in squares of mu."""
+    charged = tuple((one.size, _charge(one, squared=squared)) for one in given.measured())
+    refuse_too_little_for_selection(tuple(charge for _, charge in charged))
+    return charged
+
+
 def _charge(measured: Measured, *, squared: Fraction) -> Charge:
     """Charge measures by what they really move, of all that a user may move, exactly."""
     return Charge(measured.squared / squared, measured.limit * measured.size.squared, measured.least)
 
 
-def _weight(max_keys_per_user: int) -> Fraction:
+def weight_of_selection(max_keys_per_user: int) -> Fraction:
+    """What selection weighs beside all measures together."""
     return Fraction(1, 3) if max_keys_per_user >= _MANY_KEYS else Fraction(1)
 
 
@@ -117,8 +127,9 @@ def _jointly(given: JointBudget) -> Rounds:
     return (pooled_gaussian(given),)
 
 
-def _keys(max_keys_per_user: int) -> int:  # noqa: ARG001 - other strategies count as many keys as measures do
+def keys_when_selecting(max_keys_per_user: int) -> int:  # noqa: ARG001 - other strategies count as many keys as measures do
+    """In how many keys each user counts when keys are selected."""
     return _KEYS_WHEN_SELECTING
 
 
-RULE = Rule(jointly=_jointly, keys=_keys, weight=_weight)
+RULE = Rule(jointly=_jointly, keys=keys_when_selecting, weight=weight_of_selection)

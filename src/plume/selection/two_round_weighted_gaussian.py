@@ -24,7 +24,7 @@ from plume.selection.weighted_gaussian import (
 # What the rounds get of selection's share: docs/guarantees/two-round-weighted-gaussian.md.
 PARTS_OF_ROUNDS = (Fraction(1, 10), Fraction(9, 10))
 # What noise leaves of delta. With all of it no threshold would be high enough, and with a tenth the thresholds hardly gain.
-_KEPT_BACK = 0.05
+KEPT_BACK = 0.05
 
 
 @dataclass(frozen=True)
@@ -93,4 +93,4 @@ def _smallest_thresholds(
     return found.first.threshold, found.second.threshold
 
 
-RULE = Rule(_composed, jointly=_jointly, delta_kept_back=_KEPT_BACK)
+RULE = Rule(_composed, jointly=_jointly, delta_kept_back=KEPT_BACK)

@@ -65,12 +65,19 @@ def test_plans_without_accounts_are_charged_for_nothing(pipeline: str) -> None:
 
 
 @pytest.mark.parametrize(("printer", "to_count"), [(DuckDBPrinter(), 2), (SparkPrinter(), 1)], ids=["duckdb", "spark"])
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize(
+    ("pipeline", "selection"),
+    [
+        *((one, QUERY.selection) for one in PIPELINES),
+        *((one, "two_round_pooled_gaussian") for one in ("naive", "plume")),
+    ],
+)
 def test_what_accounts_are_charged_for_and_what_moves_is_computed_from_the_table_once(
-    pipeline: str, printer: Printer, to_count: int
+    pipeline: str, selection: str, printer: Printer, to_count: int
 ) -> None:
     """DuckDB reads the rows that it counts twice, and keeps them; Spark keeps what it counted."""
-    plan = planned(pipeline, replace(QUERY, measures=[*QUERY.measures, plume.median("seconds", 0, 60)]))
+    measures = [*QUERY.measures, plume.median("seconds", 0, 60)]
+    plan = planned(pipeline, replace(QUERY, measures=measures, selection=selection))
 
     def computed(step: Node) -> int:
         readers = readers_of(step, plan)
@@ -180,6 +187,48 @@ def test_weights_of_one_key_that_users_give_several_times_are_seen(pipeline: str
         return replace(node, sources=(one, one, *others))
 
     assert "selected_keys" in broken(planned(pipeline), GIVEN_BY[pipeline], one_key_twice)
+
+
+TWICE = replace(QUERY, selection="two_round_pooled_gaussian")
+BROKEN_AGAIN = {
+    "other weights": ("left_weights", weighed(InverseRoot(Clamp(Column("keys_of_user"), 1, 64), UNIT))),
+    "whole accounts": (
+        "left_with_accounts",
+        lambda node: replace(node, expressions=(*node.expressions[:-1], (node.expressions[-1][0], Literal(2**30)))),
+    ),
+    "fewer keys than there are": ("left_weights", weighed(spread_over(32))),
+    "keys that are not counted": ("left_by_user", lambda node: replace(node, above=4)),
+    "several times": ("left_bounded", copied(2)),
+    "rows that are there twice": (
+        "left_by_user",
+        lambda node: replace(node, source=Append("twice", (node.source, node.source))),
+    ),
+}
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+@pytest.mark.parametrize("limit", [4, 80])
+def test_accounts_pay_for_two_rounds_of_any_limit(pipeline: str, limit: int) -> None:
+    plan = planned(pipeline, replace(TWICE, max_keys_per_user=limit))
+    assert unpaid_noisers(plan) == uncharged_noisers(plan) == ()
+
+
+@pytest.mark.parametrize("name", BROKEN_AGAIN)
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+def test_weights_of_a_second_round_that_are_not_drawn_from_the_account_are_seen(pipeline: str, name: str) -> None:
+    assert "selected_again" in broken(planned(pipeline, TWICE), *BROKEN_AGAIN[name])
+
+
+@pytest.mark.parametrize("pipeline", ["naive", "plume"])
+def test_a_second_round_with_less_noise_than_it_is_priced_for_is_charged_for(pipeline: str) -> None:
+    """The charges of measures are shares of what both rounds move; with one round's part of it they would be too small."""
+
+    def more_noise(node: Noise) -> Node:
+        strategy = node.noiser.strategy
+        noise = replace(strategy.noise, scale=10 * strategy.noise.scale)
+        return replace(node, noiser=replace(node.noiser, strategy=replace(strategy, noise=noise)))
+
+    assert "release" in broken(planned(pipeline, TWICE), "selected_again", more_noise)
 
 
 def changed_charges(plan: tuple[Noise, ...], **changes: Any) -> tuple[Noise, ...]:
