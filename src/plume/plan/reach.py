@@ -265,9 +265,8 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
 
 def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
     counted, charged = rows.accounts.get(keys), rows.accounts.get(left)
-    if counted and charged and charged.account and (counted.column, charged.account.column) == (keys, left):
-        return Drawn(charged, counted, limit)
-    return None
+    is_both = counted and charged and charged.account and (counted.column, charged.account.column) == (keys, left)
+    return Drawn(charged, counted, limit) if counted and charged and is_both else None
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:

@@ -26,7 +26,7 @@ from plume.privacy.two_rounds import PooledRounds, TwoRounds
 
 # Noise and thresholds are rounded so that their delta is at most the one asked for; the float that states it may err by an ulp or two.
 _FLOAT_SLACK = 1e-12
-# So many selections of a kind are two rounds of one.
+# Two selections of a kind are two rounds of one.
 _ROUNDS = 2
 
 

@@ -107,7 +107,7 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
 
 
 def charged_to_accounts(given: JointBudget, squared: Fraction) -> tuple[tuple[Size, Charge], ...]:
-    """Charge the measures to accounts that move so much, in squares of mu."""
+    """Charge the measures to accounts that move this much, in squares of mu."""
     charged = tuple((one.size, _charge(one, squared=squared)) for one in given.measured())
     refuse_too_little_for_selection(tuple(charge for _, charge in charged))
     return charged
