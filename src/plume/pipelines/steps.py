@@ -1,11 +1,12 @@
 """The steps the three pipelines share, each named after the paper's dataset; both boundings are here. Pipelines only choose and order them.
 
-The first bounding, before keys are selected, is `bound`; where rows of users within the limit serve both boundings, `plume.py` calls
-`keep_few` in its place, for the other users alone. The second bounding, after keys are selected, is `safe_contributions`: it bounds the
+The first bounding, before keys are selected, is `bound`. No bounding cuts users within the limit, so `plume.py` leaves their rows alone and
+calls `keep_few` in its place, for the other users. The second bounding, after keys are selected, is `safe_contributions`: it bounds the
 original rows again, restricted to the selected keys, and not what the first one left. `plume.py` beside this file shows both in their
 order; in `naive.py`, and after numbers are chosen, `bounded_contributions` calls the second one.
 
-With public keys there is nothing to select, and the second bounding is the only one. `runtime_optimized.py` has only the first.
+With public keys there is nothing to select, and the second bounding is the only one, in every pipeline. Otherwise `runtime_optimized.py`
+has only the first.
 """
 
 from dataclasses import dataclass, replace

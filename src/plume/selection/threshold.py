@@ -2,8 +2,9 @@
 
 With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
 With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
-which asks `privacy/gaussian.py` what each user spends). In two rounds, and where other noise is drawn as well, keys of one user alone get
-a share of delta for themselves (`threshold_alone`).
+which asks what each user spends: `privacy/gaussian.py`, with pooled weights `privacy/pooled.py`, in two rounds `privacy/two_rounds.py`).
+Where other noise is drawn as well, keys of one user alone get a share of delta for themselves: `threshold_alone`, of the share
+`DELTA_OF_THRESHOLDS` in `rule.py` beside this file.
 
 Epsilon, delta and the scale of the noise are given: they come from `calibration/calibrated_query.py`, or with tight composition from
 `calibration/tight_composition.py`. `on_grid` rounds a threshold for Gaussian noise up to the integers that strategies compare; Laplace

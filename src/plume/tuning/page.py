@@ -48,9 +48,16 @@ def make_page(page: Page) -> str:
 
 
 def _figures(name: str, rows: pa.Table) -> list[Any]:
-    """Give a column as people read it: of chances four digits behind the point."""
+    """Give a column as people read it: of chances four digits behind the point, of other fractions four digits in all."""
     values = rows.column(name).to_pylist()
-    return [round(value, 4) for value in values] if name == CHANCE else values
+    if name == CHANCE:
+        return [round(value, 4) for value in values]
+    return [_four_digits(value) if isinstance(value, float) else value for value in values]
+
+
+def _four_digits(value: float) -> float:
+    """Round to four digits, and never before the point."""
+    return float(f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}")  # noqa: PLR2004 - from where on four digits are whole
 
 
 def _drawings(figure: Figure) -> list[tuple[str, Markup]]:

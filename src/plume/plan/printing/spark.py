@@ -11,14 +11,15 @@ known to sqlglot.
 Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
 keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
 or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
-`engines/spark_timestamps.py`, `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of
-errors; DuckDB's are in `duckdb_*.py` beside them.
+Noise is drawn in this process: for Spark's rows all at once, for DuckDB's batch by batch. `engines/spark_timestamps.py`, `spark_rows.py`
+and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of errors; DuckDB's are in `duckdb_*.py` beside
+them.
 
 Reading: Spark reads DataFrames, tables of its catalogue and Parquet by itself (`engines/spark_reading.py`); DuckDB reads Parquet, CSV,
 JSON and its own databases (`engines/reading.py`, `engines/databases.py`). What lies in memory comes to both by way of Arrow.
 
 Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where none is given. Which engine is used by default:
-`engines/default_engine.py`. Options of the command line: `cli/asking.py`.
+`engines/default_engine.py`. Options of the command line: `cli/options.py`, and `cli/asking.py`, which makes engines of them.
 
 Only DuckDB: `plume tune`, and a progress bar of bytes read. Only Spark: writing a release to an address or into a DataFrame
 (`engines/spark_rows.py`).
