@@ -91,7 +91,7 @@ class Need:
     keys_of_user: KeysOfUser
     """In how many keys each of them is taken to be, or which share of them in how many."""
     values_of_user: int
-    """How many values each of them is taken to have in the key, of those that means and variances are of."""
+    """How many values each of them is taken to have in the key, of those that means, variances and quantiles are of."""
     asked_chance: float
     chance: float
     """How likely the key is shown with all its numbers as near as asked: at least what was asked."""
@@ -220,7 +220,7 @@ def need(  # noqa: PLR0913 - what may be asked
     in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own epsilon does
     not matter. Each user is in as many keys as the limit, or in `keys_of_user`, or a share of them in each number: `{5: 0.9, 100: 0.1}`.
     If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
-    They have `values_of_user` values each in the key that means and variances are of, spread evenly between their bounds.
+    They have `values_of_user` values each in the key that means, variances and quantiles are of, spread evenly between their bounds.
 
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
     query's is "auto", limits up to `keys_of_user` are tried.
