@@ -7,14 +7,14 @@ import re
 
 _QUOTED = r"(['\"])([^'\"]*)\1"
 _OPTIONS = tuple(
-    (re.compile(said), option)
-    for said, option in (
+    (re.compile(words), option)
+    for words, option in (
         (rf"\babsolute=\{{{_QUOTED}: math\.inf\}}", r"--absolute-error \2 inf"),
         (rf"\babsolute=\{{{_QUOTED}: \.\.\.\}}", r"--absolute-error \2 NUMBER"),
         (rf"\btotals=\{{{_QUOTED}: \.\.\.\}}", r"--total \2 NUMBER"),
         (r"\bgive error=", "give --error"),
         (r"\bWith public_keys= ", "With --public-keys "),
-        (r"\bkeys_of_user\b(?! is ['\"])", "--keys-of-user"),
+        (r"\bkeys_of_user\b", "--keys-of-user"),
         (r"\bengine_errors_to\b", "--engine-errors-to"),
         (r"\banother name with name=", "another name with AS"),
     )
@@ -27,6 +27,6 @@ def in_options(sentence: str) -> str:
     >>> in_options("delta is 0; it must be above 0. With public_keys= it may be 0.")
     'delta is 0; it must be above 0. With --public-keys it may be 0.'
     """
-    for said, option in _OPTIONS:
-        sentence = said.sub(option, sentence)
+    for pattern, option in _OPTIONS:
+        sentence = pattern.sub(option, sentence)
     return sentence

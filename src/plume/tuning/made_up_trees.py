@@ -23,13 +23,13 @@ from plume.noise.gaussian import RoundedGaussian
 from plume.plan.types import Kind
 from plume.tuning.goal import Goal, error_unit
 
-# So many keys that a chance of 0.95 is off by 0.0009, as by 0.4 % more or less epsilon.
+# With these keys a chance of 0.95 is off by 0.0009, as by 0.4 % more or less epsilon.
 _KEYS = 2**16
 # How many different noises there are, 2 to the power of it: more than a walk in each key looks at.
 _NOISES = 22
 # Odd and without a pattern, so that nodes whose numbers are near each other have noises that are far apart.
 _MIXED = 0x9E3779B97F4A7C15
-# So many values are as good as more of them: hundreds in each leaf.
+# More values than these, which are hundreds in each leaf, change nothing.
 _MOST_VALUES = 2**20
 
 

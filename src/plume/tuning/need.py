@@ -25,7 +25,6 @@ from plume.errors import (
     RangeError,
     UsageError,
     printable,
-    shown,
     type_in_words,
 )
 from plume.output.text_table import show
@@ -38,7 +37,7 @@ from plume.settings import AUTO
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
 from plume.tuning.goal import Goal, Wanted, goal_of, is_computed
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
-from plume.tuning.people import described_keys, many
+from plume.tuning.people import described_keys, many, refuse_no_list
 
 MOST_EPSILON = 100.0
 """Beyond it a guarantee says nothing, so no larger one is looked for."""
@@ -239,8 +238,7 @@ def need(  # noqa: PLR0913 - what may be asked
 
 def _with_limits(query: Query, goal: Goal, limits: Sequence[int]) -> list[Query]:
     """List the query with each limit that is tried, from small to large; of their own accord only those of which enough is known."""
-    if isinstance(limits, str) or not isinstance(limits, Sequence):
-        raise BoundError(f"limits is {shown(limits)}; it must be a list of numbers, such as [4, 16].")
+    refuse_no_list("[4, 16]", limits=limits)
     given: list[int | str] = [query.max_keys_per_user]
     if query.chooses_limit:
         known = _unknown_cut(query, goal) is None

@@ -330,8 +330,8 @@ def test_it_is_shown_as_text_rows_json_and_in_notebooks() -> None:
         ({}, {"users": 50, "error": 1, "keys_of_user": [5]}, BoundError, "keys_of_user holds [5]"),
         ({}, {"users": 50, "error": 1, "keys_of_user": {"5": 1}}, BoundError, "keys_of_user holds '5'"),
         ({}, {"users": 50, "error": 1, "keys_of_user": {5: True}}, BoundError, "gives 5 keys to True of the users"),
-        ({}, {"users": 50, "error": 1, "keys_of_user": 5, "limits": 8}, BoundError, "limits is 8; it must be a list"),
-        ({}, {"users": 50, "error": 1, "keys_of_user": 5, "limits": "auto"}, BoundError, "limits is 'auto'"),
+        ({}, {"users": 50, "error": 1, "keys_of_user": 5, "limits": 8}, UsageError, "limits is 8; it must be a list"),
+        ({}, {"users": 50, "error": 1, "keys_of_user": 5, "limits": "auto"}, UsageError, "limits is 'auto'"),
         ({}, {"users": 50, "error": 1, "limits": [8]}, BoundError, "several limits are tried; give keys_of_user too"),
         ({"measures": MEAN}, {"users": 50, "error": 0.1, "totals": {"seconds_mean": 70}}, BoundError, "from 0 to 60"),
         (
