@@ -1,4 +1,4 @@
-"""`plume.Ledger`: datasets with a total budget, and what was spent of it."""
+"""`plume.Ledger`: datasets with a total budget, and what was spent of it. A release is charged in `charge.py` beside this file."""
 
 import re
 from collections.abc import Callable, Mapping

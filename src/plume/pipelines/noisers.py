@@ -1,4 +1,7 @@
-"""The two kinds of steps of pipelines that run in Python and not as SQL: selecting keys, and noising what is known of them."""
+"""What pipelines do in Python and not as SQL: select keys, select them by a number that is released, and noise what is known of them.
+
+The noisers of numbers that are chosen within the budget are in `choosing/keys_per_user.py` and `choosing/sizes.py`.
+"""
 
 from dataclasses import dataclass
 
