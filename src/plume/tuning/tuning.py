@@ -176,7 +176,7 @@ def _other_bounds(measure: Additive) -> Iterator[Additive]:
     for factor in _USUAL_FACTORS:
         match measure:
             case CountRecords():
-                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.limit * factor)), LARGEST_COUNT))
+                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.most_per_key * factor)), LARGEST_COUNT))
             case SumOfTotals():
                 low, high = float(measure.low_total) * factor, float(measure.high_total) * factor
                 yield replace(measure, low_total=low, high_total=high)
