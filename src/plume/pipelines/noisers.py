@@ -67,7 +67,7 @@ class SelectKeys:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseUsers(SelectKeys):
+class SelectAndReleaseUsers(SelectKeys):
     """Rows of keys with their number of users come in, the keys that may be shown go out with the number that they were selected by.
 
     Guarantee: the strategy's, keys and numbers together; nothing is drawn twice. docs/guarantees/released-users.md.

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
-from plume.pipelines.noisers import WEIGHT, NoiseMeasures, ReleaseUsers, SelectKeys
+from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectAndReleaseUsers, SelectKeys
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
     AllOf,
@@ -281,7 +281,9 @@ def _select_round(calibrated: CalibratedQuery, keyed: Combine, *, name: str, num
     weighed = Map(f"{keyed.name}_weights", keyed, (*keys(calibrated), (WEIGHT, Integer(Column(WEIGHT)))))
     if calibrated.releasing:
         columns = _released_columns(calibrated)
-        return Noise(name, weighed, ReleaseUsers(strategy=calibrated.releasing, keys=calibrated.keys, columns=columns))
+        return Noise(
+            name, weighed, SelectAndReleaseUsers(strategy=calibrated.releasing, keys=calibrated.keys, columns=columns)
+        )
     return Noise(name, weighed, SelectKeys(calibrated.rounds[number - 1], calibrated.keys))
 
 
