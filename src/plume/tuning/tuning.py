@@ -32,7 +32,7 @@ from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.released_number import releases_users
 from plume.settings import AUTO
-from plume.tuning.chances import chances_of_keys, keys_that_matter
+from plume.tuning.chances_on_data import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
