@@ -77,7 +77,7 @@ CHOOSING_MUTANTS: dict[str, Mutant] = {
     "a bound chosen before the noise": Mutant(choice_before_noise, CHOOSING_BOUNDS),
     "noise on sizes lacks the number of keys": Mutant(sizes_of_one_key, CHOOSING_BOUNDS),
     "noise on sizes and its price lack the number of keys": Mutant(sizes_priced_as_one_key, CHOOSING_BOUNDS),
-    "sizes of all rows of a user": Mutant(kept("few_keys_few", all_of_them), CHOOSING_BOUNDS),
+    "sizes of all rows of a user": Mutant(all_sizes, CHOOSING_BOUNDS),
     "noise on sizes times 0.9": Mutant(histogram_noise_scaled(NoiseSizes, "pairs", Fraction(9, 10)), CHOOSING_BOUNDS),
     "noise on keys per user times 0.8": Mutant(
         histogram_noise_scaled(NoiseKeysPerUser, "users", Fraction(8, 10)), CHOOSING
