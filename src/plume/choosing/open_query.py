@@ -219,7 +219,9 @@ def _sizes(calibrated: CalibratedQuery, choice: NoiseSizes, counted: CountKeys) 
     edges = (1, *(step + 1 for step in choice.bound.steps))
     within = steps.uncut(calibrated, counted)
     largest = _keep_largest(calibrated, choice.step, size, steps.above_limit(calibrated, counted))
-    looked_at = Append(f"{choice.step}_looked_at", (within, Map(f"{choice.step}_cut", largest, steps.as_they_are(within))))
+    looked_at = Append(
+        f"{choice.step}_looked_at", (within, Map(f"{choice.step}_cut", largest, steps.as_they_are(within)))
+    )
     return noise_histogram(choice.step, looked_at, bucket_of(size, edges), {PAIRS: Literal(1)}, choice)
 
 
