@@ -117,7 +117,7 @@ def _seen_further(pairs: Floats, noise: RoundedGaussian, *, buckets: int) -> int
 
 
 def share_above_bound(histogram: pa.Table, noiser: NoiseSizes, bound: float) -> Share:
-    """Bound which share of the contributions that were looked at, the largest of each user, exceed the bound; the last bucket has no end."""
+    """Bound which share of the contributions that were looked at, the largest of each user, exceed the bound; the last has no end."""
     first = noiser.bound.candidates.index(bound) + 1
     if first == noiser.buckets:
         return NOTHING_KNOWN
