@@ -90,7 +90,7 @@ def test_a_chosen_bound_is_off_by_at_most_ten_percent_more_than_the_best_one(
     """What is chosen in twenty runs, by the error to be expected with it: noise on the sums makes no difference to that.
 
     Simulated a thousand times each, with other noise on the histogram, no bound came out with more than 8.7 % on lognormal totals
-    (24 where 16 is best, in 9 % of runs), and only the best one on uniform and constant totals.
+    (24 where 16 is best, in 9 % of runs), and only the best one on uniform and constant totals; of 300 on words, none with more than 3.1 %.
     """
     totals, path, exact = spent
     keys = plume.run(asking(totals, totals.highs[0]), path).to_arrow().select(["key"]).rename_columns(["key_1"])
