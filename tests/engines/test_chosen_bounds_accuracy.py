@@ -45,7 +45,7 @@ TOTALS = {
     # One in a hundred is above 50.
     "lognormal": Totals(f"5 * exp({NORMAL})", 32, (8, 12, 16, 24, 32, 48)),
     "uniform": Totals(f"20 * {EVEN.format(1)}", 32, (8, 12, 16, 24, 32)),
-    "constant": Totals("5.0", 32, (3, 4, 6, 8, 12)),
+    "constant": Totals("5e0", 32, (3, 4, 6, 8, 12)),
     # One in a thousand is above 300.
     "words": Totals(f"floor(power({EVEN.format(1)}, -1 / 1.2))", 64, (3, 4, 6, 8, 12, 16, 24, 32), words=True),
 }
