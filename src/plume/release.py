@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.measure_noise import MeasureNoise
 from plume.cautions import Caution
 from plume.choosing.histogram import Share
 from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
-from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
+from plume.explanation import Explanation, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows, python_values
 from plume.mechanisms.margins import LEVEL, is_reliable, refuse_bad_level, refuse_intervals
 from plume.output.csv_rows import write_csv

@@ -55,8 +55,9 @@ class Walk:
 
 
 def draw(step: Noise, session: Session, entropy: Entropy) -> None:
-    """Pass the rows a noiser reads through it."""
-    session.noise(step.name, step.source.name, lambda batch: step.noiser.noise(batch, entropy))
+    """Pass the rows a noiser reads through it; what its batches share is drawn before the first of them."""
+    noiser = step.noiser.begun(entropy)
+    session.noise(step.name, step.source.name, lambda batch: noiser.noise(batch, entropy))
 
 
 def run_step(step: Node, session: Session, printed: Printed) -> None:
