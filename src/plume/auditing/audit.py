@@ -11,6 +11,7 @@ from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.made_up import without_conditions
 from plume.auditing.noise import noise, noise_of_selected_keys
+from plume.auditing.shared_noise import shared_noise
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
@@ -19,6 +20,7 @@ from plume.errors import UsageError, printable, shown, type_in_words
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
+from plume.settings import CORRELATED
 from plume.version import __version__
 
 _TRIALS = 100_000
@@ -105,6 +107,9 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
 
 def findings(trial: Trial, trials: int) -> Iterator[Finding]:
     """Make one test after another, the cheapest first, for whoever wants to stop at the first that fails."""
+    if trial.query.noise == CORRELATED:
+        yield from shared_noise(trial, trials)
+        return
     if trial.query.choices:
         yield from choice(trial, trials)
         trial = with_fixed_numbers(trial)
