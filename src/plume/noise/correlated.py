@@ -1,6 +1,6 @@
 """Gaussian noise that keys share in part: one draw for all of them, and one of each key's own.
 
-Separate because it is no law of a single number: what all keys share is drawn once for a run, whatever the batches that rows come in.
+Separate because other noise is drawn key by key. What all keys share is drawn once for a run, whatever batches rows come in.
 `docs/guarantees/correlated-noise.md` holds the argument in full.
 """
 

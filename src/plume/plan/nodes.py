@@ -139,7 +139,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class KnownKeys:
-    """What noise asks of its rows that all keys share: so many public keys, and columns to which all users add with one sign."""
+    """What noise that keys share is made for: a number of public keys, and columns to which all users add with one sign."""
 
     columns: tuple[str, ...]
     keys: int
