@@ -8,11 +8,15 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from random import Random
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from plume.noise.correlated import CorrelatedGaussian
+from plume.noise.gaussian import RoundedGaussian
 from plume.privacy.correlated import best_correlation, correlated_cost, share_of_independent_noise, squared_mu
+from plume.privacy.gaussian import delta_of
 
 BOUND = 2**20
 USERS = 2_000
@@ -147,3 +151,44 @@ def test_what_whole_draws_add_is_far_below_the_margin_of_the_noise() -> None:
 def test_more_keys_of_a_user_than_there_are_cost_nothing_more() -> None:
     assert best_correlation(24, 24) == best_correlation(24, 1000) == best_correlation(24, 15)
     assert share_of_independent_noise(24, 1000) == share_of_independent_noise(24, 24)
+
+
+def law_of_two_keys(noise: CorrelatedGaussian, reach: int) -> NDArray[np.float64]:
+    """The probability of each pair of draws, added up over all that the shared one can be."""
+
+    def chances(scale: Fraction, most: int) -> NDArray[np.float64]:
+        tails = np.array([RoundedGaussian(scale).tail(at_least) for at_least in range(-most, most + 2)])
+        return tails[:-1] - tails[1:]
+
+    far = round(9 * float(noise.common)) + 1
+    own = chances(noise.own, reach + far)
+    both = np.zeros((2 * reach + 1, 2 * reach + 1))
+    for shared, chance in zip(range(-far, far + 1), chances(noise.common, far), strict=True):
+        of_key = own[far - shared : far - shared + 2 * reach + 1]
+        both += chance * np.outer(of_key, of_key)
+    return both
+
+
+@pytest.mark.parametrize("sigma", [Fraction(1, 2), Fraction(2), Fraction(5)])
+@pytest.mark.parametrize("moved", [(4, 4), (4, 0), (0, 4), (3, 3), (4, 1)])
+def test_whole_draws_on_steps_as_coarse_as_can_be_keep_the_price(sigma: Fraction, moved: tuple[int, int]) -> None:
+    """The exact law of both keys, in steps of a fourth of a contribution: no epsilon has a larger delta than its mu says."""
+    bound = 4
+    noise = noise_for(2, 2, sigma=sigma * bound)
+    mu = math.sqrt(squared_mu(noise, squared=bound**2, max_keys_per_user=2))
+    law = law_of_two_keys(noise, round(10 * float(noise.scale)) + bound)
+    assert law.sum() == pytest.approx(1, abs=1e-9)
+    without = np.pad(law, bound)
+    with_user = np.roll(without, moved, axis=(0, 1))
+    for epsilon in (0.1, 0.5, 1, 2, 4):
+        for one, other in ((without, with_user), (with_user, without)):
+            spent = float(np.sum(np.maximum(one - math.exp(epsilon) * other, 0)))
+            assert spent <= delta_of(mu, epsilon) + 1e-9
+
+
+def test_a_price_a_tenth_lower_would_not_be_kept() -> None:
+    noise = noise_for(2, 2, sigma=Fraction(20))
+    mu = 0.9 * math.sqrt(squared_mu(noise, squared=16, max_keys_per_user=2))
+    without = np.pad(law_of_two_keys(noise, round(10 * float(noise.scale)) + 4), 4)
+    spent = float(np.sum(np.maximum(np.roll(without, (4, 4), axis=(0, 1)) - math.exp(0.5) * without, 0)))
+    assert spent > delta_of(mu, 0.5)
