@@ -204,7 +204,7 @@ class Release:
 
     @property
     def noise_in_words(self) -> str:
-        """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
+        """How far noise moves each measure in 95 % of all cases, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
         words = [
@@ -213,6 +213,8 @@ class Release:
             )
         ]
         words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
+        if any(noise.standard_deviation_of_total is not None for noise in self.noise):
+            words.append("keys share a part of it, so that totals over keys are noisier")
         return printable("; ".join(filter(None, words)))
 
     def _noise_by_key(self, name: str, noisy: pa.ChunkedArray) -> str:

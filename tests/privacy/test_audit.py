@@ -146,3 +146,8 @@ def test_too_few_trials_are_refused(trials: Any) -> None:
 def test_what_is_no_query_is_refused() -> None:
     with pytest.raises(UsageError, match="the query is a str"):
         plume.audit("SELECT 1")
+
+
+def test_more_keys_that_share_noise_than_an_audit_can_draw_for_are_refused() -> None:
+    with pytest.raises(UsageError, match="public_keys holds 2001 keys that share noise"):
+        plume.audit(query(measures=[plume.users()], public_keys=range(2001), max_keys_per_user=900, noise="correlated"))

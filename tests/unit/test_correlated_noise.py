@@ -142,6 +142,11 @@ def test_an_explanation_and_its_record_say_what_noise_it_is_and_that_totals_get_
     assert f"noise = 'gaussian' has {24 * sigma:.4g}" in str(explanation)
 
 
+def test_a_release_says_that_totals_are_noisier() -> None:
+    assert "; keys share a part of it, so that totals over keys are noisier" in str(plume.run(query(), TABLE))
+    assert "share a part" not in str(plume.run(query(noise="gaussian"), TABLE))
+
+
 def test_noise_of_keys_that_share_nothing_says_nothing_of_totals() -> None:
     (noise,) = plume.explain(query(noise="gaussian")).record()["noise"]
     assert "standard_deviation_of_total" not in noise

@@ -26,6 +26,8 @@ from plume.version import __version__
 _TRIALS = 100_000
 _LEAST_TRIALS = 4_000
 _MOST_KEYS = 64
+# Each draw for all keys is kept.
+_MOST_THAT_SHARE = 2_000
 # Where mistakes in the same code are loud: a small bug in a small delta is beyond any number of trials.
 _LOUD_EPSILON, _LOUD_DELTA, _LOUD_KEYS = 4.0, 0.05, 4
 
@@ -100,6 +102,11 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
         raise UsageError(
             "an audit makes up many keys, and keys is empty; audit the same query with the keys of a column and public_keys, "
             "which draws the same noise."
+        )
+    if query.noise == CORRELATED and (query.known_keys or 0) > _MOST_THAT_SHARE:
+        raise UsageError(
+            f"public_keys holds {query.known_keys} keys that share noise, and an audit draws for all of them many times; "
+            f"audit the same query with at most {_MOST_THAT_SHARE} of them."
         )
     trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
     return Audit(_described(query), pipeline, tuple(findings(trial, trials)))

@@ -109,7 +109,7 @@ def _excess(part: CalibratedPart, change: Floats) -> float:
     own, common = float(noise.own) ** 2, float(noise.common) ** 2
     taken = common / (own + len(change) * common)
     squared = float(np.sum(change**2) - taken * np.sum(change) ** 2) / own
-    return math.sqrt(squared) / cost.mu
+    return math.sqrt(max(squared, 0.0)) / cost.mu
 
 
 def _noise(known: Trial, draws: int) -> Iterator[Finding]:

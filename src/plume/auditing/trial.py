@@ -20,7 +20,7 @@ from plume.running import explain, run_with
 
 _MIDDLE_WORD = 2**63
 # Rows that share noise must share it in batches of any size.
-_FEW_ROWS = 5
+_PIECES = 5
 
 
 class NoEntropy:
@@ -82,7 +82,7 @@ class Trial:
         columns = [column for measure in explanation.calibrated.measures for column in measure.released.values()]
         drawn = np.empty((times, len(order), len(columns)))
         for number in range(times):
-            replaying = replaying.in_pieces(_FEW_ROWS) if number == times // 2 else replaying
+            replaying = replaying.in_pieces(max(1, len(order) // _PIECES)) if number == times // 2 else replaying
             draw(step, replaying, SystemEntropy())
             released = replaying.taken()
             drawn[number] = np.array([released[column].to_numpy() for column in columns]).T[order]
