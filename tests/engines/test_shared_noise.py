@@ -30,7 +30,6 @@ QUERY = plume.Query(
     noise="correlated",
 )
 LISTED = {"selected_keys": pa.table({"key_1": PAGES})}
-QUICK = pytest.mark.quick_on("spark")
 
 
 def visits(seed: int, users: int) -> list[tuple[int | None, str, float | None]]:
@@ -50,7 +49,6 @@ def table(rows: list[tuple[int | None, str, float | None]]) -> pa.Table:
     return pa.table(columns, names=["person", "page", "seconds"])
 
 
-@QUICK
 def test_exact_numbers_are_those_of_a_query_whose_keys_share_nothing(engine: Engine) -> None:
     """Users above the limit aside, whom a secret order and a factor cut; here nobody is."""
     rows = [row for row in visits(1, 20) if row[1] in PAGES[:3]]
@@ -59,7 +57,7 @@ def test_exact_numbers_are_those_of_a_query_whose_keys_share_nothing(engine: Eng
     assert shared.equals(exact_release(apart, table(rows), engine=engine))
 
 
-@QUICK
+@pytest.mark.quick_on("spark")
 def test_all_keys_share_one_draw_and_columns_share_none(engine: Engine) -> None:
     """Without the shared draw, what is left in each key is as wide as its own draws are."""
     few = plume.Query(

@@ -62,7 +62,7 @@ def test_the_tail_is_that_of_both_draws_together(scales: tuple[int, int]) -> Non
     for deviations in (0, 0.5, 1, 2, 3, 5):
         at_least = round(deviations * noise.standard_deviation)
         both = float(np.sum(chances * norm.sf(at_least - drawn - 0.5, scale=scales[0])))
-        assert noise.tail(at_least) == pytest.approx(both, rel=1e-4)
+        assert noise.tail(at_least) == pytest.approx(both, rel=1e-6)
 
 
 @pytest.mark.parametrize("scales", [(0, 1), (1, 0), (2**40, 1), (1, 2**40)])
