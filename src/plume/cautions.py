@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 
-from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
 from plume.errors import PlumeWarning, printable
 from plume.mechanisms.mechanism import Mechanism

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from plume.calibration.calibrated_query import CalibratedQuery
-from plume.calibration.columns import MeasureColumns
+from plume.calibration.measure_noise import MeasureNoise, noise_of, shared_by_keys
 from plume.cautions import Caution, budget_cautions, noise_cautions
 from plume.choosing.keys_per_user import CANDIDATES
 from plume.choosing.open_numbers import example_numbers
@@ -33,20 +33,6 @@ from plume.settings import values_of
 _DIGITS = 4
 _PUBLIC = "public keys: each listed key is released, no other is"
 _TOTAL = "no keys: one row is released, whoever is in it"
-
-
-@dataclass(frozen=True)
-class MeasureNoise:
-    """The noise on one part of a measure; most measures have one part only."""
-
-    measure: str
-    part: str | None
-    """None where there is one only, which then is the released column itself."""
-    kind: str
-    standard_deviation: float
-
-    def __str__(self) -> str:
-        return printable(self.measure if self.part is None else f"{self.measure} ({self.part})")
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +79,7 @@ class Explanation:
     @property
     def noise(self) -> tuple[MeasureNoise, ...]:
         """The noise on each measure, part by part."""
-        return tuple(noise for measure in self.calibrated.measures for noise in _noise_of(self.calibrated, measure))
+        return tuple(noise for measure in self.calibrated.measures for noise in noise_of(self.calibrated, measure))
 
     @property
     def chosen(self) -> dict[str, float]:
@@ -234,13 +220,6 @@ def _measures(explanation: Explanation) -> Iterator[dict[str, Any]]:
         yield _plain(measure) | chosen.get(number, {})
 
 
-def _noise_of(calibrated: CalibratedQuery, measure: MeasureColumns) -> Iterator[MeasureNoise]:
-    parts = calibrated.parts_of(measure)
-    for part in parts:
-        name = part.part.name if len(parts) > 1 else None
-        yield MeasureNoise(measure.mechanism.name, name, part.noise.kind, part.standard_deviation)
-
-
 def guarantee(explanation: Explanation) -> str:
     """State what a release guarantees, in one sentence."""
     spent, user = explanation.spent, printable(explanation.query.user)
@@ -292,6 +271,8 @@ def _noises(explanation: Explanation) -> Iterator[str]:
     for noise in explanation.noise:
         number = number_of(noise.measure, noise.part, explanation.query)
         yield f"{number}: {noise.kind}, standard deviation {deviation(explanation, noise)}"
+        if noise.standard_deviation_of_total is not None:
+            yield f"{number}: {shared_by_keys(noise, explanation.query.known_keys or 0, explanation.calibrated.max_keys_per_user)}"
 
 
 def number_of(measure: str, part: str | None, query: Query) -> str:

@@ -11,14 +11,8 @@ import pyarrow as pa
 
 from plume.arguments import making_checked
 from plume.condition import parse_condition
-from plume.errors import (
-    BoundError,
-    BudgetError,
-    ColumnNotFound,
-    MeasureError,
-    PublicKeysError,
-    shown,
-)
+from plume.correlated_noise import refuse_what_cannot_share_noise
+from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.grouping import is_name, read_keys, refuse_bad_name
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
@@ -29,7 +23,7 @@ from plume.privacy.budget import Budget, refuse_too_small
 from plume.released_number import parts_to_share, refuse_other_than_one_key, releases_users
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
-from plume.settings import AUTO, BASIC, SETTINGS, TIGHT, SettingKind
+from plume.settings import AUTO, BASIC, CORRELATED, SETTINGS, TIGHT, SettingKind
 from plume.weights import read_weights
 
 SELECTION = "selection"
@@ -91,7 +85,7 @@ class Query:
     selection: str = AUTO
     """How keys are selected: a strategy's name, or "auto"."""
     noise: str = AUTO
-    """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error."""
+    """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error; "correlated" is for few public keys."""
     composition: str = TIGHT
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()
@@ -155,6 +149,11 @@ class Query:
     def has_public_keys(self) -> bool:
         """Whether it is known without looking at the data which keys there are; that of a query without keys there is one."""
         return self.public_keys is not None or not self.keys
+
+    @property
+    def known_keys(self) -> int | None:
+        """How many public keys there are, if that is known before anything is read."""
+        return self.public_keys.num_rows if isinstance(self.public_keys, pa.Table) else None
 
     @property
     def condition(self) -> Expression | None:
@@ -289,6 +288,8 @@ def _refuse_bad_size(name: str, size: Any) -> None:
 def _refuse_bad_noise(query: Query) -> None:
     if releases_users(query.selection):
         refuse_other_than_one_key(query)
+    if query.noise == CORRELATED:
+        refuse_what_cannot_share_noise(query)
     _refuse_gaussian_noise_with_basic_composition(query)
     if not query.has_public_keys and query.budget.delta == 0:
         raise BudgetError(

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.measure_noise import MeasureNoise
 from plume.cautions import Caution
 from plume.choosing.histogram import Share
 from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
-from plume.explanation import Explanation, MeasureNoise, guarantee, recorded_cautions
+from plume.explanation import Explanation, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows, python_values
 from plume.mechanisms.margins import LEVEL, is_reliable, refuse_bad_level, refuse_intervals
 from plume.output.csv_rows import write_csv
@@ -204,7 +205,7 @@ class Release:
 
     @property
     def noise_in_words(self) -> str:
-        """How far noise moves each measure in 95 % of all keys, at most; of what is computed from several parts, in how many too far."""
+        """How far noise moves each measure in 95 % of all cases, at most; of what is computed from several parts, in how many too far."""
         calibrated = self.explanation.calibrated
         plain = ((one.mechanism.name, calibrated.parts_of(one)[0]) for one in calibrated.measures if not one.margins)
         words = [
@@ -213,6 +214,8 @@ class Release:
             )
         ]
         words += [self._noise_by_key(name, noisy) for name, noisy in self.unreliable.items()]
+        if any(noise.standard_deviation_of_total is not None for noise in self.noise):
+            words.append("keys share a part of it, so that totals over keys are noisier")
         return printable("; ".join(filter(None, words)))
 
     def _noise_by_key(self, name: str, noisy: pa.ChunkedArray) -> str:

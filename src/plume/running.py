@@ -25,6 +25,7 @@ from plume.errors import (
     ColumnTypeError,
     EngineError,
     LedgerError,
+    PlumeBug,
     PublicKeysError,
     UsageError,
     type_in_words,
@@ -283,6 +284,8 @@ def _write_public_keys(session: Session, calibrated: CalibratedQuery, schema: Sc
             "public_keys holds values that the key columns' types cannot hold; give them in the columns' own types."
         )
     check_public_keys(written)
+    if calibrated.query.known_keys not in (None, written.num_rows):
+        raise PlumeBug("there are more or fewer public keys than the plan was made for")
 
 
 def _rewritten(session: Session, name: str, rows: pa.Table, calibrated: CalibratedQuery, types: Schema) -> pa.Table:

@@ -25,6 +25,9 @@ STRATEGIES = (
 )
 """The ways to select keys; each is a module of its name in `plume.selection`."""
 NOISES = ("laplace", "gaussian")
+"""The kinds of noise that "auto" chooses from."""
+CORRELATED = "correlated"
+"""Gaussian noise that keys share in part: by name only, and for public keys."""
 # How costs of parts come together: by whatever states the whole most tightly, or by adding epsilons up as the paper does.
 TIGHT, BASIC = "tight", "basic"
 
@@ -164,9 +167,9 @@ SETTINGS = (
     Setting(
         "noise",
         SettingKind.WORD,
-        "Kind of noise; auto takes the one with the smaller error.",
+        f"Kind of noise; auto takes the one with the smaller error. {CORRELATED} is for public keys that are few.",
         default=AUTO,
-        choices=(AUTO, *NOISES),
+        choices=(AUTO, *NOISES, CORRELATED),
     ),
     Setting(
         "composition",

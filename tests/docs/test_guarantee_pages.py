@@ -16,7 +16,7 @@ from docs.pages import ROOT
 
 GUARANTEES = ROOT / "docs" / "guarantees"
 NOT_STRATEGIES = {"strategy", "rule", "threshold", "user_threshold", "chances"}
-LAWS = {"laplace": "discrete_laplace", "gaussian": "rounded_gaussian"}
+LAWS = {"laplace": "discrete_laplace", "gaussian": "rounded_gaussian", "correlated": "correlated_noise"}
 
 
 def modules(package: ModuleType) -> dict[str, ModuleType]:
@@ -38,7 +38,7 @@ NOISES = [LAWS.get(name, name) for name, module in modules(plume.noise).items() 
 def test_mechanisms_and_strategies_are_found() -> None:
     assert {"count", "sum", "users"} <= set(MECHANISMS)
     assert {"laplace_threshold", "public_keys", "truncated_geometric", "weighted_gaussian"} <= set(STRATEGIES)
-    assert set(NOISES) == {"discrete_laplace", "rounded_gaussian", "rounded_laplace"}
+    assert set(NOISES) == {"correlated_noise", "discrete_laplace", "rounded_gaussian", "rounded_laplace"}
 
 
 @pytest.mark.parametrize(

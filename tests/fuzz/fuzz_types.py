@@ -27,6 +27,7 @@ from outcomes import RELEASED, outcome
 from plume.computed_keys import rows_of_query
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation
+from plume.settings import CORRELATED
 from plume.statement.answering import ask
 
 ENGINE = DuckDB(threads=1)
@@ -234,23 +235,33 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    selection = rng.choice(("auto", "pooled_gaussian", "released_users"))
-    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1, "selection": selection}
-    settings |= asked
-    if selection == "released_users":
-        settings["measures"] = [plume.users(name="everybody"), *settings["measures"]]
+    way = rng.choice(("auto", "pooled_gaussian", "released_users", CORRELATED))
+    # Statements know of no noise, and what is made up of keys need not be text.
+    if way == CORRELATED and (form == "database" or "keys" in asked):
+        return None
+    settings = _asked_in(way, asked)
     try:
         query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
     except plume.PlumeError:
         return None
     if form == "database" and (query.key_expressions or not query.keys):
         return None
-    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {selection}, {asked}"
+    told = f"{form}, {', '.join(f'{name} {column.name}' for name, column in columns.items())}, {way}, {asked}"
     if form != "database":
         looked = _keys_of_others(query, engine) if query.key_expressions and isinstance(engine, DuckDB) else None
         return Case(told, lambda data: plume.run(query, data, engine=engine), *found, looked)
     text = _as_statement(query)
     return Case(f"{told}: {text}", lambda data: plume.sql(text, tables={"t": data}), *found)
+
+
+def _asked_in(way: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Ask with a selection, or with noise that known keys share."""
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    if way == CORRELATED:
+        return settings | {"noise": CORRELATED, "public_keys": ["x", "y", "z"], "max_keys_per_user": 3}
+    if way == "released_users":
+        settings["measures"] = [plume.users(name="everybody"), *settings["measures"]]
+    return settings | {"selection": way}
 
 
 def _keys_of_others(query: plume.Query, engine: Engine) -> Callable[[Any], Counter[str]]:

@@ -14,10 +14,11 @@ from plume.engines.engine import Engine
 from plume.errors import UsageError
 from privacy.choosing_mutants import CHOOSING, CHOOSING_MUTANTS
 from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, POOLED, RELEASED, query, unchecked
+from privacy.shared_noise_mutants import SHARED, SHARED_MUTANTS
 from questions import ENGINE
 
 FEW, MANY = 4_000, 20_000
-PLANTED = CHOOSING_MUTANTS | MUTANTS
+PLANTED = CHOOSING_MUTANTS | MUTANTS | SHARED_MUTANTS
 SHAPES = {
     "Gaussian": GAUSSIAN,
     "Laplace": LAPLACE,
@@ -26,6 +27,10 @@ SHAPES = {
     "released": RELEASED,
     "released alone": query(measures=[plume.users()], selection="released_users", max_keys_per_user=1, min_users=3),
     "public": query(public_keys=["a"], budget=plume.Budget(1)),
+    "shared": SHARED,
+    "shared by many": query(
+        measures=[plume.users()], public_keys=[f"p{one}" for one in range(60)], max_keys_per_user=60, noise="correlated"
+    ),
     "two rounds": query(selection="two_round_weighted_gaussian", min_users=4),
     "hardly any noise": query(measures=[plume.users(), plume.count(2)], budget=plume.Budget(100, 1e-5)),
     "moments": query(
@@ -65,6 +70,8 @@ BY_DEFAULT = [
     "floating-point noise",
     "accounts that are charged for some keys only",
     "released numbers of users with several keys",
+    "shared noise of contributions of both signs",
+    "a common draw for each batch",
 ]
 # The same where it takes longer.
 AT_LENGTH = ["a limit chosen by raw counts", "a released number of a second draw"]
@@ -98,6 +105,7 @@ def test_there_are_enough_planted_bugs() -> None:
     [
         pytest.param(GAUSSIAN, id="Gaussian"),
         pytest.param(POOLED, id="pooled"),
+        pytest.param(SHARED, id="shared", marks=pytest.mark.engines),
         pytest.param(RELEASED, id="released", marks=pytest.mark.engines),
     ],
 )
@@ -138,3 +146,8 @@ def test_too_few_trials_are_refused(trials: Any) -> None:
 def test_what_is_no_query_is_refused() -> None:
     with pytest.raises(UsageError, match="the query is a str"):
         plume.audit("SELECT 1")
+
+
+def test_more_keys_that_share_noise_than_an_audit_can_draw_for_are_refused() -> None:
+    with pytest.raises(UsageError, match="public_keys holds 2001 keys that share noise"):
+        plume.audit(query(measures=[plume.users()], public_keys=range(2001), max_keys_per_user=900, noise="correlated"))

@@ -12,7 +12,8 @@ import pytest
 
 import plume
 from exact import exact_step
-from plume.calibration.calibrated_query import CalibratedPart, calibrate
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import calibrate
 from plume.engines.engine import Engine
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS
 from plume.selection.weighted_gaussian import UNIT

@@ -17,7 +17,7 @@ import pytest
 import plume
 from entropy import ConstantEntropy, SeededEntropy
 from exact import exact_step
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.columns import MeasureColumns
 from plume.engines.duckdb import DuckDB
 from plume.explanation import Explanation

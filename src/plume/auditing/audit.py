@@ -16,6 +16,7 @@ from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
 from plume.auditing.made_up import without_conditions
 from plume.auditing.noise import noise, noise_of_selected_keys
+from plume.auditing.shared_noise import shared_noise
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
@@ -24,11 +25,14 @@ from plume.errors import UsageError, printable, shown, type_in_words
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
+from plume.settings import CORRELATED
 from plume.version import __version__
 
 _TRIALS = 100_000
 _LEAST_TRIALS = 4_000
 _MOST_KEYS = 64
+# Each draw for all keys is kept.
+_MOST_THAT_SHARE = 2_000
 # Where mistakes in the same code are loud: a small bug in a small delta is beyond any number of trials.
 _LOUD_EPSILON, _LOUD_DELTA, _LOUD_KEYS = 4.0, 0.05, 4
 
@@ -104,12 +108,20 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
             "an audit makes up many keys, and keys is empty; audit the same query with the keys of a column and public_keys, "
             "which draws the same noise."
         )
+    if query.noise == CORRELATED and (query.known_keys or 0) > _MOST_THAT_SHARE:
+        raise UsageError(
+            f"public_keys holds {query.known_keys} keys that share noise, and an audit draws for all of them many times; "
+            f"audit the same query with at most {_MOST_THAT_SHARE} of them."
+        )
     trial = Trial(without_conditions(query), engine or DuckDB(), pipeline)
     return Audit(_described(query), pipeline, tuple(findings(trial, trials)))
 
 
 def findings(trial: Trial, trials: int) -> Iterator[Finding]:
     """Make one test after another, the cheapest first, for whoever wants to stop at the first that fails."""
+    if trial.query.noise == CORRELATED:
+        yield from shared_noise(trial, trials)
+        return
     if trial.query.choices:
         yield from choice(trial, trials)
         trial = with_fixed_numbers(trial)

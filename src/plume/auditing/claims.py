@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
 from plume.explanation import Explanation
 from plume.privacy.cost import Cost, EpsilonCost, total_mu
 

@@ -10,7 +10,8 @@ from plume.auditing.claims import added_up, claims, paid
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
-from plume.calibration.calibrated_query import CAP, CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import CAP
 from plume.explanation import Explanation
 from plume.pipelines.noisers import WEIGHT, SelectKeys
 from plume.plan.analysis import costs, steps

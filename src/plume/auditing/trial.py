@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from plume.auditing.finding import Answered
 from plume.auditing.made_up import Row, table
-from plume.auditing.watching import Noised, Watching
+from plume.auditing.watching import Noised, Replaying, Watching
 from plume.engines.engine import Engine
+from plume.engines.execute import draw
 from plume.explanation import Explanation
 from plume.noise.entropy import Entropy, SystemEntropy
 from plume.query import Query
@@ -18,6 +19,8 @@ from plume.release import Release
 from plume.running import explain, run_with
 
 _MIDDLE_WORD = 2**63
+# Rows that share noise must share it in batches of any size.
+_PIECES = 5
 
 
 class NoEntropy:
@@ -65,6 +68,25 @@ class Trial:
         watching = Watching(self.engine)
         replace(self, engine=watching).exact(rows)
         return watching.noised(step).exact
+
+    def drawn_again(self, rows: Iterable[Row], *, times: int) -> NDArray[np.float64]:
+        """Noise the same made-up rows of known keys many times, as a run does: by draw, key in their order, and released column.
+
+        They come in the engine's own batches in the first half of the draws, and in smaller ones in the second.
+        """
+        explanation, watching = self.explain(), Watching(self.engine)
+        step, key = explanation.plan[-1], explanation.calibrated.keys[0]
+        self._run(SystemEntropy(), table(self.query, rows), watching)
+        replaying = Replaying(tuple(exact for exact, _ in watching.batches[step.name]))
+        order = np.argsort(np.array(pa.Table.from_batches(replaying.batches)[key].to_pylist()))
+        columns = [column for measure in explanation.calibrated.measures for column in measure.released.values()]
+        drawn = np.empty((times, len(order), len(columns)))
+        for number in range(times):
+            replaying = replaying.in_pieces(max(1, len(order) // _PIECES)) if number == times // 2 else replaying
+            draw(step, replaying, SystemEntropy())
+            released = replaying.taken()
+            drawn[number] = np.array([released[column].to_numpy() for column in columns]).T[order]
+        return drawn
 
     def _run(self, entropy: Entropy, content: pa.Table, engine: Engine) -> Release:
         """Run without the cautions of `run`: what a trial asks is the audit's, not the caller's."""

@@ -51,6 +51,30 @@ class Watching:
         return Noised(exact, released)
 
 
+@dataclass(frozen=True)
+class Replaying:
+    """A session whose noisers are given what was seen before, batch by batch; what they make of it is kept until it is taken."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    noised: list[pa.RecordBatch] = field(default_factory=list)
+
+    def in_pieces(self, rows: int) -> "Replaying":
+        """Give the same rows in smaller batches."""
+        whole = pa.Table.from_batches(self.batches)
+        return Replaying(tuple(whole.combine_chunks().to_batches(max_chunksize=rows)))
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Give every batch to a noiser, once."""
+        del name, source
+        self.noised.extend(map(noising, self.batches))
+
+    def taken(self) -> pa.Table:
+        """Take what the noiser made of all batches."""
+        made = pa.Table.from_batches(self.noised)
+        self.noised.clear()
+        return made
+
+
 class _Watched:
     """A session that writes down what goes into noisers and what comes out, and is the engine's own in all else."""
 

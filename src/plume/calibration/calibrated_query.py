@@ -7,114 +7,33 @@ from fractions import Fraction
 from functools import partial
 
 from plume.calibration.alternatives import Alternative, best
+from plume.calibration.calibrated_part import CalibratedPart, Gaussian, Scaled
 from plume.calibration.columns import MeasureColumns, columns_of_measures, values_of
 from plume.calibration.required_parts import required_parts, shares_by_part
 from plume.calibration.shares import Shares, shares_of
 from plume.calibration.tight_composition import Tight
 from plume.errors import PlumeBug
 from plume.mechanisms.grid import STEPS_BITS
-from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Part
 from plume.mechanisms.users import counts_all_users
+from plume.noise.correlated import CorrelatedGaussian
 from plume.noise.gaussian import RoundedGaussian
-from plume.noise.laplace import DiscreteLaplace
-from plume.noise.noise import half_width
-from plume.noise.rounded_laplace import RoundedLaplace
 from plume.plan.aggregates import Count
 from plume.plan.expressions import Clamp, Column, Expression, Literal
 from plume.plan.nodes import Moved, Size
 from plume.privacy.budget import Budget
-from plume.privacy.cost import Cost, gaussian_cost, laplace_cost, rounded_laplace_cost
-from plume.privacy.scales import deviation_for, drawable, gaussian_for, laplace_for
+from plume.privacy.scales import correlated_for, deviation_for, drawable, gaussian_for, laplace_for
 from plume.query import Query
 from plume.selection.released_users import ReleasedUsers
 from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
-from plume.settings import AUTO, BASIC, NOISES
+from plume.settings import AUTO, BASIC, CORRELATED, NOISES
 
 # Up to here the best rule without Gaussian noise keeps more keys than the best one with it (docs/decisions/0009-two-families.md).
 _FEW_KEYS = 2
 CAP = 4
 """A user above the limit counts in up to four times as many keys, each a little less (docs/guarantees/clipping.md)."""
-# The mean of the absolute value of noise of scale 1.
-_MEAN_ABSOLUTE = {DiscreteLaplace: 1.0, RoundedLaplace: 1.0, RoundedGaussian: 0.7978845608028654}
-
-Scaled = DiscreteLaplace | RoundedLaplace | RoundedGaussian
 NoiseFor = Callable[[Part, Fraction], Scaled]
-
-
-@dataclass(frozen=True)
-class CalibratedPart:
-    """Exact integers of the plan, the noise they get, and the measures that are made of them."""
-
-    part: Part
-    columns: tuple[str, ...]
-    """The plan's columns of these integers."""
-    measures: tuple[str, ...]
-    noise: Scaled
-    """In steps of 2**-bits of the part's own."""
-    max_keys_per_user: int
-    bits: int
-    """How much finer the plan counts than the part does."""
-
-    @property
-    def unit(self) -> Fraction:
-        """What one step of the plan is worth."""
-        return self.part.unit / (1 << self.bits)
-
-    @property
-    def rounded(self) -> bool:
-        """Whether it leaves the plan's finer steps after the noise, for whole numbers."""
-        return self.bits > 0 or self.part.leaves > 0
-
-    @property
-    def standard_deviation(self) -> float:
-        """The noise's standard deviation in the units of the part."""
-        return self.noise.standard_deviation * float(self.unit)
-
-    @property
-    def moved(self) -> Fraction:
-        """By how many standard deviations of its noise a user moves it at the most, in Euclidean norm, squared: exactly."""
-        return self.max_keys_per_user * self.part.squared * (1 << 2 * self.bits) / self.noise.scale**2
-
-    @property
-    def mean_noise(self) -> float:
-        """The mean absolute noise, in steps of the plan."""
-        return float(self.noise.scale) * _MEAN_ABSOLUTE[type(self.noise)]
-
-    @property
-    def blur(self) -> Blur:
-        """What lies between the exact integers of the part and the noised ones."""
-        return Blur(self.noise, self.bits)
-
-    def half_width(self, level: float) -> int | float:
-        """What noise stays within, on either side, with a probability of at least `level`, in the units of what is released."""
-        width = half_width(self.noise, level)
-        if self.rounded:
-            return math.ceil(width * self.unit + Fraction(1, 2))  # whole numbers are rounded to after the noise
-        return width if self.unit == 1 else width * float(self.unit)
-
-    def chance_within(self, error: Fraction, *, lost: Fraction = Fraction(0)) -> float:
-        """Say how likely a number that lacks `lost` is released at most `error` off; one that is rounded is taken to be whole."""
-        if not self.rounded:
-            above, below = (math.floor((error + side * lost) / self.unit) + 1 for side in (1, -1))
-            return 1 - self.noise.tail(above) - self.noise.tail(below)
-        high, low = ((math.floor(error) + Fraction(1, 2) + side * lost) / self.unit for side in (1, -1))
-        return 1 - self.noise.tail(math.ceil(high)) - self.noise.tail(math.floor(low) + 1)  # halves are rounded up
-
-    @property
-    def cost(self) -> Cost:
-        """What releasing this part spends."""
-        what = ", ".join(self.measures)
-        named = what if self.part.weight == 1 else f"{what}: {self.part.name}"
-        limit, scale = self.max_keys_per_user, self.noise.scale / (1 << self.bits)
-        if isinstance(self.noise, RoundedGaussian):
-            sensitivity = math.sqrt(self.part.squared)
-            return gaussian_cost(named, scale=scale, sensitivity=sensitivity, max_keys_per_user=limit)
-        # Of several numbers in one key nothing is known but their epsilon together.
-        alone = isinstance(self.noise, RoundedLaplace) and not self.part.spread
-        price = rounded_laplace_cost if alone else laplace_cost
-        return price(named, scale=scale, sensitivity=self.part.absolute, max_keys_per_user=limit)
 
 
 @dataclass(frozen=True)
@@ -183,7 +102,7 @@ class CalibratedQuery:
     @property
     def clips(self) -> bool:
         """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
-        return all(isinstance(part.noise, RoundedGaussian) for part in self.parts)
+        return all(isinstance(part.noise, Gaussian) for part in self.parts)
 
     @property
     def keys_before_clipping(self) -> int:
@@ -230,6 +149,9 @@ class _Shared:
 def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator[Alternative[CalibratedQuery]]:
     """List what composes a strategy and noise: the formula for all-Gaussian plans, adding epsilons up, dp-accounting."""
     query, rule = shared.query, None if strategy is None else rule_of(strategy)
+    if noise == CORRELATED:
+        yield Alternative(partial(_with_correlated, shared))
+        return
     if noise == "gaussian" and (rule is None or rule.jointly):
         yield Alternative(partial(_with_gaussian, shared, strategy))
         return
@@ -347,6 +269,12 @@ def _with_gaussian_measures(shared: _Shared, rounds: tuple[SelectionStrategy, ..
     )
 
 
+def _with_correlated(shared: _Shared) -> CalibratedQuery:
+    keys, limit, budget = shared.query.known_keys or 1, shared.query.selection_limit, shared.query.budget
+    scale = partial(correlated_for, keys=keys, max_keys_per_user=limit, budget=budget)
+    return _calibrated(shared, lambda part, share: scale(math.sqrt(part.squared), share=share), ())
+
+
 def _with_tight(shared: _Shared, tight: Tight, size: float) -> CalibratedQuery:
     return _calibrated(shared, partial(tight.noise_for, size=size), tight.rounds(size))
 
@@ -371,6 +299,8 @@ def _finer(part: CalibratedPart) -> CalibratedPart:
     if part.part.leaves:
         return part  # tallies weigh leaves that finely anyway
     bits = max(0, STEPS_BITS - (part.part.squared.bit_length() - 1) // 2)
+    if isinstance(part.noise, CorrelatedGaussian):
+        return replace(part, noise=part.noise.times(1 << bits), bits=bits)
     return replace(part, noise=replace(part.noise, scale=drawable(part.noise.scale * (1 << bits))), bits=bits)
 
 

@@ -58,6 +58,7 @@ class NoiseKeysPerUser:
     chooses_rows: bool = False
     account: None = None
     moved: None = None
+    known_keys: None = None
 
     @property
     def buckets(self) -> int:
@@ -68,6 +69,11 @@ class NoiseKeysPerUser:
     def costs(self) -> tuple[GaussianCost, ...]:
         """What both columns spend together."""
         return (GaussianCost(self.what, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
+
+    def begun(self, entropy: Entropy) -> "NoiseKeysPerUser":
+        """Share nothing: every bucket has draws of its own."""
+        del entropy
+        return self
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise both columns of every bucket, once."""

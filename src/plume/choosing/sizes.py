@@ -47,6 +47,7 @@ class NoiseSizes:
     chooses_rows: bool = False
     account: None = None
     moved: None = None
+    known_keys: None = None
 
     @property
     def buckets(self) -> int:
@@ -57,6 +58,11 @@ class NoiseSizes:
     def costs(self) -> tuple[GaussianCost, ...]:
         """What it spends; all keys of a user may be in one bucket, so squares do not help."""
         return (GaussianCost(self.what, mu=self.max_keys_per_user / float(self.pairs.scale)),)
+
+    def begun(self, entropy: Entropy) -> "NoiseSizes":
+        """Share nothing: every bucket has draws of its own."""
+        del entropy
+        return self
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every bucket, once."""

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from plume.cli.measure_text import parse_measure
+from plume.cli.public_keys import read_public_keys
 from plume.declaration import private
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
@@ -12,7 +13,7 @@ from plume.errors import MissingPackage, UsageError
 from plume.ledger.ledger import Dataset, Ledger
 from plume.privacy.budget import Budget
 from plume.query import Query
-from plume.settings import SETTINGS
+from plume.settings import CORRELATED, SETTINGS
 
 
 def make_query(options: Mapping[str, Any]) -> Query:
@@ -23,6 +24,8 @@ def make_query(options: Mapping[str, Any]) -> Query:
         raise UsageError("--no-keys asks for a total, which has no keys; leave --key and --key-as out.")
     if given["max_keys_per_user"] is None:  # a total has none
         del given["max_keys_per_user"]
+    if given["noise"] == CORRELATED and given["public_keys"] and given["keys"]:
+        given["public_keys"] = read_public_keys(given["public_keys"], given["keys"])
     measures = tuple(parse_measure(text) for text in given.pop("measures"))
     return Query(**given, measures=measures, budget=budget)
 

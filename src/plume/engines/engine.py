@@ -75,7 +75,14 @@ class Relation:
     """The statement that asked for it, in its words, and what its tables are; a ledger knows it by this."""
 
 
-class Session(Protocol):
+class Noisy(Protocol):
+    """What a noiser needs of a session."""
+
+    def noise(self, name: str, source: str, noising: Noising) -> None:
+        """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
+
+
+class Session(Noisy, Protocol):
     """One run on an engine: the tables that were let in are there, every step is made here."""
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
@@ -101,9 +108,6 @@ class Session(Protocol):
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step, and make ready what that needs."""
-
-    def noise(self, name: str, source: str, noising: Noising) -> None:
-        """Pass the rows of `source` through Python, once, batch by batch, and write down what comes back."""
 
     def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
         """Write rows down as a step; columns named in `types` get these types."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from plume.engines.engine import Session
+from plume.engines.engine import Noisy, Session
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
 from plume.plan.analysis import steps
@@ -54,9 +54,10 @@ class Walk:
             raise PlumeBug(f"step {step.name} was run already, and as another one")
 
 
-def draw(step: Noise, session: Session, entropy: Entropy) -> None:
-    """Pass the rows a noiser reads through it."""
-    session.noise(step.name, step.source.name, lambda batch: step.noiser.noise(batch, entropy))
+def draw(step: Noise, session: Noisy, entropy: Entropy) -> None:
+    """Pass the rows a noiser reads through it; what its batches share is drawn before the first of them."""
+    noiser = step.noiser.begun(entropy)
+    session.noise(step.name, step.source.name, lambda batch: noiser.noise(batch, entropy))
 
 
 def run_step(step: Node, session: Session, printed: Printed) -> None:

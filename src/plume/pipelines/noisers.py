@@ -3,19 +3,22 @@
 The noisers of numbers that are chosen within the budget are in `choosing/keys_per_user.py` and `choosing/sizes.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plume.calibration.calibrated_query import CalibratedPart, moved_by_size
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import moved_by_size
 from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.tally import NoisyTally, tally_of
 from plume.noise.batches import exact_integers
+from plume.noise.correlated import CorrelatedGaussian
 from plume.noise.entropy import Entropy
-from plume.plan.nodes import Account, Moved
+from plume.plan.nodes import Account, KnownKeys, Moved
 from plume.privacy.cost import Cost
 from plume.selection.released_users import ReleasedUsers
 from plume.selection.strategy import SelectionStrategy
@@ -35,6 +38,7 @@ class SelectKeys:
     reads: tuple[str, ...] = (WEIGHT,)
     passes: tuple[str, ...] = ()
     chooses_rows: bool = True
+    known_keys: None = None
 
     @property
     def max_keys_per_user(self) -> int:
@@ -59,6 +63,11 @@ class SelectKeys:
     def costs(self) -> tuple[Cost, ...]:
         """What the strategy spends."""
         return (self.strategy.cost,)
+
+    def begun(self, entropy: Entropy) -> Self:
+        """Share nothing: every key has a draw of its own."""
+        del entropy
+        return self
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Keep the rows the strategy keeps, without their weight."""
@@ -110,6 +119,13 @@ class NoiseMeasures:
         return moved_by_size(self.measures, self.parts)
 
     @property
+    def known_keys(self) -> KnownKeys | None:
+        """The columns whose noise keys share, and for how many keys it is made."""
+        shared = [(part, part.noise) for part in self.parts if isinstance(part.noise, CorrelatedGaussian)]
+        columns = tuple(column for part, _ in shared for column in part.columns)
+        return KnownKeys(columns, min(noise.keys for _, noise in shared)) if shared else None
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The exact states."""
         return tuple(column for part in self.parts for column in part.columns)
@@ -129,6 +145,10 @@ class NoiseMeasures:
     def costs(self) -> tuple[Cost, ...]:
         """What each part spends."""
         return tuple(part.cost for part in self.parts)
+
+    def begun(self, entropy: Entropy) -> Self:
+        """Draw what keys share of the noise of each part, where they do."""
+        return replace(self, parts=tuple(part.begun(entropy) for part in self.parts))
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every state once, then let each measure make its columns of those it needs."""

@@ -15,6 +15,7 @@ from plume.pipelines.runtime_optimized import runtime_optimized
 from plume.pipelines.steps import SelectedRows
 from plume.plan.accounts import uncharged_noisers
 from plume.plan.analysis import costs, noisers
+from plume.plan.known_keys import noisers_of_unknown_keys
 from plume.plan.nodes import Noise
 from plume.plan.reach import releases_only_noise, unpaid_noisers
 from plume.privacy.cost import refuse_overspending
@@ -64,6 +65,7 @@ def checked(planned: Planned) -> Planned:
     Guarantee: what passes spends at most the budget, and noise covers what one user can change. Plume section 4.3, docs/privacy.md.
     """
     refuse_overspending(costs(planned.plan), planned.query.budget)
-    if not releases_only_noise(planned.plan) or unpaid_noisers(planned.plan) or uncharged_noisers(planned.plan):
+    found = (unpaid_noisers(planned.plan), uncharged_noisers(planned.plan), noisers_of_unknown_keys(planned.plan))
+    if not releases_only_noise(planned.plan) or any(found):
         raise PlumeBug(f"the {planned.pipeline} plan of this query would release something noise does not cover")
     return planned

@@ -316,7 +316,7 @@ def _select_again(calibrated: CalibratedQuery, by_user: CountKeys, selected: Noi
 
 def public_keys(calibrated: CalibratedQuery) -> Scan:
     """S, where it is known without looking at the data."""
-    return Scan(SELECTED_KEYS, calibrated.keys, public=True)
+    return Scan(SELECTED_KEYS, calibrated.keys, public=True, rows=calibrated.query.known_keys)
 
 
 def aggregate(calibrated: CalibratedQuery, sources: tuple[Node, ...], selected: Node) -> Noise:

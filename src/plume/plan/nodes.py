@@ -57,6 +57,13 @@ class Noiser(Protocol):
     def moved(self) -> "tuple[Moved, ...] | None":
         """What one user moves at the most, part by part; None if it is not in proportion to sizes of rows."""
 
+    @property
+    def known_keys(self) -> "KnownKeys | None":
+        """What it asks of its rows, if they share a draw; None if they do not."""
+
+    def begun(self, entropy: Entropy) -> "Noiser":
+        """Draw what all batches of one run share, once; most noisers share nothing, and give themselves."""
+
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Draw noise for a batch, once."""
 
@@ -79,6 +86,8 @@ class Scan:
     name: str
     columns: tuple[str, ...]
     public: bool
+    rows: int | None = None
+    """How many there are, of public keys, if that is known."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,14 @@ class Moved:
     columns: tuple[str, ...]
     size: Size
     squared: Fraction
+
+
+@dataclass(frozen=True)
+class KnownKeys:
+    """What noise that keys share is made for: a number of public keys, and columns to which all users add with one sign."""
+
+    columns: tuple[str, ...]
+    keys: int
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ import math
 from fractions import Fraction
 
 from plume.errors import RangeError
+from plume.noise.correlated import CorrelatedGaussian
 from plume.noise.exact import LARGEST_SCALE
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.privacy.budget import Budget
+from plume.privacy.correlated import best_correlation
 from plume.privacy.gaussian import noise_for
 
 
@@ -30,6 +32,18 @@ def gaussian_for(sensitivity: float, *, max_keys_per_user: int, budget: Budget, 
     """
     sigma = deviation_for(budget, share) * sensitivity * math.sqrt(max_keys_per_user)
     return RoundedGaussian(drawable(Fraction(sigma)))
+
+
+def correlated_for(
+    sensitivity: float, *, keys: int, max_keys_per_user: int, budget: Budget, share: Fraction
+) -> CorrelatedGaussian:
+    """Scale noise that all keys share in part so that `max_keys_per_user` of `keys` known keys cost a share of the budget.
+
+    Guarantee: Gaussian differential privacy, for changes in one direction. docs/guarantees/correlated-noise.md.
+    """
+    sigma, best = deviation_for(budget, share) * sensitivity, best_correlation(keys, max_keys_per_user)
+    own, common = (drawable(Fraction(sigma * wide)) for wide in (best.own, best.common))
+    return CorrelatedGaussian(own, common, keys)
 
 
 def deviation_for(budget: Budget, share: Fraction) -> float:

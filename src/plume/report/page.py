@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
+from plume.calibration.measure_noise import MeasureNoise
 from plume.empty_release import describe_empty
 from plume.explanation import (
     Explanation,
-    MeasureNoise,
     at_most,
     choices,
     deviation,

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import CalibratedQuery
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import Distribution

@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 from scipy.special import bdtr
 
-from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.mean import Mean
 from plume.mechanisms.quantiles import Quantiles

@@ -13,7 +13,8 @@ from scipy import stats
 
 import plume
 from entropy import SeededEntropy
-from plume.calibration.calibrated_query import CalibratedPart, calibrate
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import calibrate
 from plume.errors import BoundError, RangeError
 from plume.mechanisms.grid import grid_between
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS

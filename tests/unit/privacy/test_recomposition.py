@@ -20,7 +20,8 @@ from scipy import stats
 import plume
 from exact import plan_with
 from pairs import pairs
-from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery, calibrate
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.choosing.calibrated_choice import Choice
 from plume.choosing.keys_per_user import NoiseKeysPerUser
 from plume.noise.gaussian import RoundedGaussian

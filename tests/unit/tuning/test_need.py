@@ -11,7 +11,8 @@ from scipy import stats
 
 import plume
 from entropy import SeededEntropy
-from plume.calibration.calibrated_query import CalibratedPart, calibrate
+from plume.calibration.calibrated_part import CalibratedPart
+from plume.calibration.calibrated_query import calibrate
 from plume.errors import BoundError, BudgetError, MeasureError, UsageError
 from plume.tuning.need import Need
 
