@@ -155,7 +155,7 @@ SETTINGS = (
     Setting(
         "selection",
         SettingKind.WORD,
-        f"How keys are selected: {', '.join((AUTO, *STRATEGIES))}.",
+        f"How keys are selected: {', '.join((AUTO, *STRATEGIES))}. auto is decided by the limit, the measures and the noise.",
         default=AUTO,
         choices=(AUTO, *STRATEGIES),
         metavar="NAME",

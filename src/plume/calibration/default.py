@@ -6,7 +6,7 @@ It is made from the query alone, never from data; by which kinds of users it was
 from collections.abc import Iterator
 from typing import Any
 
-from plume.mechanisms.users import counts_all_users
+from plume.mechanisms.users import CountUsers
 from plume.query import Query
 from plume.settings import AUTO, BASIC, NOISES
 
@@ -24,8 +24,9 @@ def default_selection(query: Query) -> str | None:
         return None
     if query.selection_limit > 1:
         return None if query.noise == "laplace" else "pooled_gaussian"
-    # One number is compared and released, so that there is nothing to share out.
-    alone = all(map(counts_all_users, query.measures)) and not query.shares
+    # One number is compared and released, so that there is nothing to share out. count(1) is the same number, but what is good for it
+    # should be good for count(2) too.
+    alone = all(isinstance(one, CountUsers) and one.where is None for one in query.measures) and not query.shares
     return "released_users" if alone and query.noise == AUTO else None
 
 
