@@ -120,8 +120,8 @@ def _run_charged(
 
 def _is_one_of_0_1_0(request: Request, written: str, claim: Claim) -> bool:
     """Return whether 0.1.0 wrote this request, which said how it was planned."""
-    asked = (replace(request, explanation=one) for one in ever_explained(request.explanation))
-    return any(one.is_one_of_0_1_0(written, claim) for one in asked)
+    requests = (replace(request, explanation=one) for one in ever_explained(request.explanation))
+    return any(one.is_one_of_0_1_0(written, claim) for one in requests)
 
 
 def _show(explanation: Explanation, data: Any, engine: Engine) -> AbstractContextManager[OnStep]:
