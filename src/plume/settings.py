@@ -164,7 +164,7 @@ SETTINGS = (
     Setting(
         "noise",
         SettingKind.WORD,
-        "Kind of noise; auto takes the one with the smaller error.",
+        "Kind of noise; auto takes that of the default selection, or the one with the smaller error.",
         default=AUTO,
         choices=(AUTO, *NOISES),
     ),
