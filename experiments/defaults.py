@@ -21,10 +21,10 @@ from trials import BUDGET, LARGE_KEYS
 
 import plume
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
+from plume.calibration.default import earlier_defaults
 from plume.errors import PlumeError
-from plume.privacy.pooled import Pooled
-from plume.selection.pooled_gaussian import PooledGaussian
-from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.pooled_gaussian import PooledGaussian, lowest_threshold
+from plume.selection.threshold import on_grid
 from plume.selection.weighted_gaussian import UNIT
 from plume.settings import STRATEGIES
 from plume.tuning.chances_on_data import chances_of_keys, keys_that_matter
@@ -33,33 +33,34 @@ from plume.tuning.pairs import Floats, Pairs
 from plume.tuning.tuning import sizes_of_accounts
 
 LIMITS = (1, 2, 4, 8, 16, 64, 256, 1_000)
-DEFAULT = "default"
+DEFAULT, BEFORE = "default", "default before"
 # What selection weighs beside one measure, by the share of measures, where both are charged to accounts.
 SHARES = {"1/2": 1.0, "3/4": 1 / 3, "9/10": 1 / 9}
 COMMAND = "make defaults"
 EXPLAINED = "[accuracy](../accuracy.md#what-the-default-should-be)"
-# Of a strategy that counts fewer keys of a user than the limit: as if it counted as many.
-WIDE = ", L keys"
+# As if a strategy counted this many keys of a user in selection, where it counts as many as the limit.
+FEWEST = 64
+NARROW = f", {FEWEST} keys"
 # A cell where no way shows a key says nothing of which is best.
 A_KEY = 1.0
 
 # From which limit on a rule takes which way: the last one that there is for the limit and the measures.
 Choices = Sequence[tuple[int, str]]
-HALF, MORE, ONE_KEY = f"pooled gaussian, 1/2{WIDE}", f"pooled gaussian, 3/4{WIDE}", "released users"
+HALF, MORE, ONE_KEY = "pooled gaussian, 1/2", "pooled gaussian, 3/4", "released users"
 RULES: Mapping[str, Choices] = {
-    "today": ((1, DEFAULT),),
+    "before": ((1, BEFORE),),
     "weighted": ((1, "weighted gaussian"),),
-    "pooled 1/2, 64 keys": ((1, "pooled gaussian, 1/2"),),
+    "pooled 1/2, 64 keys": ((1, f"{HALF}{NARROW}"),),
     "pooled 1/2": ((1, HALF),),
     "pooled 3/4": ((1, MORE),),
-    "pooled 9/10": ((1, f"pooled gaussian, 9/10{WIDE}"),),
+    "pooled 9/10": ((1, "pooled gaussian, 9/10"),),
     "pooled 1/2, 3/4 from 64": ((1, HALF), (64, MORE)),
-    "today at 1, pooled 1/2": ((1, DEFAULT), (2, HALF)),
+    "before at 1, pooled 1/2": ((1, BEFORE), (2, HALF)),
     "released users at 1, pooled 1/2": ((1, HALF), (1, ONE_KEY)),
     "released users at 1, pooled 1/2, 3/4 from 16": ((1, HALF), (1, ONE_KEY), (16, MORE)),
     "released users at 1, pooled 1/2, 3/4 from 64": ((1, HALF), (1, ONE_KEY), (64, MORE)),
+    "default": ((1, DEFAULT),),
 }
-PROPOSED = "released users at 1, pooled 1/2, 3/4 from 64"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,8 @@ class Cell:
 
 def ways(population: Population, limit: int) -> dict[str, CalibratedQuery]:
     """List all ways in one round, by the rules of strategies; what cannot be planned for this limit is left out."""
-    found = {DEFAULT: calibrate(_query(population, limit))}
+    asked = _query(population, limit)
+    found = {DEFAULT: calibrate(asked), BEFORE: _before(asked)}
     for name in STRATEGIES:
         with suppress(PlumeError):
             one = calibrate(_query(population, limit, selection=name))
@@ -94,24 +96,23 @@ def ways(population: Population, limit: int) -> dict[str, CalibratedQuery]:
                 for share, weight in SHARES.items():
                     shared = calibrate(_query(population, limit, selection=name, shares={"selection": weight}))
                     found[f"{label}, {share}"] = shared
-                    found |= {f"{label}, {share}{WIDE}": wide for wide in _counting_more(shared)}
+                    found |= {f"{label}, {share}{NARROW}": narrow for narrow in _counting_fewer(shared)}
     return found
 
 
-def _counting_more(calibrated: CalibratedQuery) -> Iterator[CalibratedQuery]:
-    """Count as many keys of each user in selection as in measures, if that is more; thresholds are up to a tenth higher then."""
+def _before(asked: plume.Query) -> CalibratedQuery:
+    """Take the default of 0.1.0, which had one of two ways, and was the first of them where a query may have both."""
+    *_, first = [calibrate(asked), *(calibrate(replace(asked, **settings)) for settings in earlier_defaults(asked))]
+    return first
+
+
+def _counting_fewer(calibrated: CalibratedQuery) -> Iterator[CalibratedQuery]:
+    """Count 64 keys of each user in selection, if more count; thresholds are up to a tenth lower then."""
     [strategy] = calibrated.rounds
-    limit = calibrated.max_keys_per_user
-    if isinstance(strategy, PooledGaussian) and strategy.max_keys_per_user < limit:
-        sigma, charges = 1 / strategy.cost.mu, strategy.charges
-        found = smallest_threshold(
-            lambda threshold: Pooled(sigma, threshold, limit, charges),
-            others=0.0,
-            epsilon=BUDGET.epsilon,
-            delta=BUDGET.delta,
-        )
-        wide = replace(strategy, max_keys_per_user=limit, threshold=on_grid(found.threshold, unit=UNIT))
-        yield replace(calibrated, rounds=(wide,))
+    if isinstance(strategy, PooledGaussian) and strategy.max_keys_per_user > FEWEST:
+        threshold = lowest_threshold(1 / strategy.cost.mu, FEWEST, strategy.charges, BUDGET.epsilon, BUDGET.delta)
+        narrow = replace(strategy, max_keys_per_user=FEWEST, threshold=on_grid(threshold, unit=UNIT))
+        yield replace(calibrated, rounds=(narrow,))
 
 
 def _query(population: Population, limit: int, **settings: Any) -> plume.Query:
@@ -127,7 +128,7 @@ def _query(population: Population, limit: int, **settings: Any) -> plume.Query:
 
 def expected(population: Population) -> Iterator[Cell]:
     """Work out what each way would give, limit by limit."""
-    settings = {limit: ways(population, limit) for limit in LIMITS}
+    settings = {limit: ways(population, limit) for limit in population.limits or LIMITS}
     sizes = sizes_of_accounts([one for of_limit in settings.values() for one in of_limit.values()])
     pairs = None
     for limit, of_limit in settings.items():
@@ -165,7 +166,7 @@ def _with_dropped(error: float, shown: Floats, size: Floats, large: Any) -> floa
 
 def results(cells: Sequence[Cell]) -> list[Result]:
     """Make all tables of what was worked out."""
-    return [_every_way(cells), _every_rule(cells), _proposal(cells)]
+    return [_every_way(cells), _every_rule(cells), _both_defaults(cells)]
 
 
 def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Cell]]:
@@ -177,7 +178,7 @@ def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Cell]]:
 
 def _taken(rule: Choices, limit: int, of_ways: Mapping[str, Cell]) -> Cell:
     """Say what the way gives that a rule takes."""
-    names = (name for least, way in reversed(rule) if limit >= least for name in (way, way.removesuffix(WIDE)))
+    names = (name for least, way in reversed(rule) if limit >= least for name in (way, way.removesuffix(NARROW)))
     return next(of_ways[name] for name in names if name in of_ways)
 
 
@@ -194,7 +195,11 @@ _TITLES = ("keys", "standard deviation of the noise", "absolute", f"absolute, {L
 
 
 def _every_way(cells: Sequence[Cell]) -> Result:
-    shown = [cell for cell in cells if cell.data == "D_synth" and cell.way != DEFAULT and not cell.way.endswith(WIDE)]
+    shown = [
+        cell
+        for cell in cells
+        if cell.data == "D_synth" and cell.way not in (DEFAULT, BEFORE) and not cell.way.endswith(NARROW)
+    ]
     return Result(
         name="defaults_ways",
         heading="Every way to select keys, by how many keys users have",
@@ -260,8 +265,8 @@ def _every_rule(cells: Sequence[Cell]) -> Result:
     )
 
 
-def _proposal(cells: Sequence[Cell]) -> Result:
-    compared = {"today": RULES["today"], "proposed": RULES[PROPOSED]}
+def _both_defaults(cells: Sequence[Cell]) -> Result:
+    compared = {"before": RULES["before"], "now": RULES["default"]}
     rows = [
         [
             data,
@@ -289,7 +294,7 @@ def _proposal(cells: Sequence[Cell]) -> Result:
     ]
     return Result(
         name="defaults",
-        heading="Today's default and the one that is proposed",
+        heading="The default, and the one before it",
         columns=columns,
         rows=rows,
         picture=curves(panels, "L"),

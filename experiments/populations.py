@@ -5,7 +5,7 @@ Beside `defaults.py`, which compares. Nobody here is real but the authors of wor
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from plume.plan.nodes import Size
 from plume.tuning.pairs import Floats, Pairs, read_pairs
 
 SEED = 1
+USES = plume.count(8, name="uses")
 PLACES = 20_000
 """How many keys there are, where they are made up."""
 HOMES, LANDMARKS = 3_000, 300
@@ -40,6 +41,8 @@ class Population:
     key: str = "key"
     by_limit: bool = False
     """Whether they are others for each limit."""
+    limits: tuple[int, ...] = ()
+    """The only limits that it is for, if not all."""
 
 
 def populations(words: Path | None) -> list[Population]:
@@ -48,6 +51,9 @@ def populations(words: Path | None) -> list[Population]:
         Population("D_synth", plume.users(), _synthetic),
         *(_words(words) if words else []),
         Population("one key each", plume.users(), lambda _, sizes: made_up([_drawn(100_000, 1)], sizes)),
+        Population(
+            "one key each, at most 8 uses", USES, lambda _, sizes: _used([_drawn(100_000, 1)], sizes), limits=(1,)
+        ),
         Population("home and landmark", plume.users(), lambda _, sizes: made_up([_homes_and_landmarks(20_000)], sizes)),
         Population(
             "mixed",
@@ -103,6 +109,18 @@ def made_up(groups: list[NDArray[np.int64]], sizes: Collection[Size]) -> Pairs:
         keys=len(names),
         everything={"users": float(len(key))},
         squares={size: degrees.astype(np.float64) for size in sizes},
+    )
+
+
+def _used(groups: list[NDArray[np.int64]], sizes: Collection[Size]) -> Pairs:
+    """Let users with one key each use it from 1 to 8 times, as many of them as often."""
+    pairs = made_up(groups, sizes)
+    uses = default_rng([SEED, len(pairs.key)]).integers(1, 8, endpoint=True, size=len(pairs.key)).astype(np.float64)
+    return replace(
+        pairs,
+        values={USES.name: uses},
+        everything={USES.name: float(uses.sum())},
+        squares=dict.fromkeys(sizes, uses**2),
     )
 
 

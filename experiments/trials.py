@@ -31,8 +31,8 @@ CONFIGURATIONS: dict[str, Callable[..., plume.Query]] = {
     "Laplace threshold": partial(plume.Query, selection="laplace_threshold"),
     "truncated geometric": partial(plume.Query, selection="truncated_geometric"),
     "Gaussian threshold": partial(plume.Query, selection="gaussian_threshold"),
+    "weighted Gaussian": partial(plume.Query, selection="weighted_gaussian"),
     "default": plume.Query,
-    "pooled Gaussian": partial(plume.Query, selection="pooled_gaussian"),
     "two rounds": partial(plume.Query, selection="two_round_weighted_gaussian"),
 }
 USERS = [10**5, 10**6, 10**7]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
+from plume.calibration.calibrated_query import CalibratedQuery
 from plume.cautions import LARGEST_EPSILON, largest_delta, rounded_down
 from plume.errors import PlumeError
 from plume.explanation import Explanation
@@ -17,7 +18,7 @@ from plume.planning import make_plan
 from plume.privacy.budget import Budget
 from plume.query import LIMIT, SELECTION, Query
 from plume.released_number import releases_users
-from plume.selection.chances import Rounds, users_for_chance
+from plume.selection.chances import users_for_chance
 
 _EVEN = 0.5
 _SHOWN_CHANGES = 3
@@ -28,7 +29,7 @@ def describe_empty(explanation: Explanation) -> list[str]:
     rounds = explanation.calibrated.rounds
     if not rounds:
         return []
-    limit = rounds[-1].max_keys_per_user
+    limit = _keys_of_user(explanation.calibrated)
     needed, alone = (users_for_chance(rounds, _EVEN, keys_of_user=keys) for keys in (limit, 1))
     lines = [f"a key needs {needed:,} users to be shown half of the time{_if_alone(needed, alone, limit)}"]
     if found := sorted(_lower(explanation, needed), key=lambda change: change[1])[:_SHOWN_CHANGES]:
@@ -44,15 +45,21 @@ def _if_alone(needed: int, alone: int, limit: int) -> str:
     return f" if each of them has {limit:,} keys, and {alone:,} if they have no other key" if alone < needed else ""
 
 
-def _users_needed(rounds: Rounds) -> int:
-    return users_for_chance(rounds, _EVEN, keys_of_user=rounds[-1].max_keys_per_user)
+def _users_needed(calibrated: CalibratedQuery) -> int:
+    return users_for_chance(calibrated.rounds, _EVEN, keys_of_user=_keys_of_user(calibrated))
+
+
+def _keys_of_user(calibrated: CalibratedQuery) -> int:
+    """With as many as selection counts; of users with accounts, with no more than the limit, as `plume.expect` has it."""
+    strategy = calibrated.rounds[-1]
+    return strategy.max_keys_per_user if strategy.account is None else calibrated.never_cut.max_keys_per_user
 
 
 def _lower(explanation: Explanation, needed: int) -> Iterator[tuple[str, int]]:
     """Try each change alone, and give those with which a key needs fewer users."""
     for what, changed in _changes(explanation.query):
         with suppress(PlumeError):  # a change that cannot be planned is not worth a word
-            users = _users_needed(make_plan(changed, explanation.pipeline).calibrated.rounds)
+            users = _users_needed(make_plan(changed, explanation.pipeline).calibrated)
             if users < needed:
                 yield what, users
 

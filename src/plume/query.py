@@ -83,9 +83,10 @@ class Query:
     min_users: int = 1
     """Keys with fewer users are never released, whatever the noise says."""
     selection: str = AUTO
-    """How keys are selected: a strategy's name, or "auto"."""
+    """How keys are selected: a strategy's name, or "auto", which is decided by the rest of the query."""
     noise: str = AUTO
-    """Which noise is drawn, "laplace" or "gaussian"; "auto" takes the one with the smaller error; "correlated" is for few public keys."""
+    """Which noise is drawn, "laplace" or "gaussian"; "auto" takes that of the selection, or the one with the smaller error; "correlated" is
+    for few public keys."""
     composition: str = TIGHT
     """How costs come together: "tight", or "basic", which only adds epsilons up as the paper does."""
     shares: tuple[tuple[str, Fraction], ...] = ()

@@ -31,6 +31,8 @@ from plume.errors import (
     type_in_words,
 )
 from plume.explanation import Explanation
+from plume.ledger.charged_plan import as_charged, ever_explained
+from plume.ledger.claim import Claim
 from plume.ledger.entry import EntryKind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, price_for, publish, released
@@ -106,7 +108,8 @@ def _run_charged(
     """Answer a query that is charged to a dataset, once."""
     named = release_id if release_id is not None else salt(SystemEntropy())
     request = Request(explanation, charged.name, data if isinstance(data, Relation) else None)
-    with charged.claimed(named, request.digest, earlier=request.is_one_of_0_1_0) as claim:
+    with charged.claimed(named, request.digest, earlier=partial(_is_one_of_0_1_0, request)) as claim:
+        explanation = as_charged(explanation, claim)
         if claim.state == EntryKind.RELEASED:
             return replace(released(claim, explanation), released_before=claim.released_at)
         warn(explanation.cautions)  # where warnings are errors, nothing is charged yet
@@ -114,6 +117,12 @@ def _run_charged(
         charge = partial(charged.charged, partial(draw.charge, price_for(explanation)), explanation)
         release = _run_planned(draw, explanation.planned, data, charge=charge, **settings)
         return publish(claim, release, draw)
+
+
+def _is_one_of_0_1_0(request: Request, written: str, claim: Claim) -> bool:
+    """Return whether 0.1.0 wrote this request, which said how it was planned."""
+    requests = (replace(request, explanation=one) for one in ever_explained(request.explanation))
+    return any(one.is_one_of_0_1_0(written, claim) for one in requests)
 
 
 def _show(explanation: Explanation, data: Any, engine: Engine) -> AbstractContextManager[OnStep]:

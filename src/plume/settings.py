@@ -158,7 +158,7 @@ SETTINGS = (
     Setting(
         "selection",
         SettingKind.WORD,
-        f"How keys are selected: {', '.join((AUTO, *STRATEGIES))}.",
+        f"How keys are selected: {', '.join((AUTO, *STRATEGIES))}. auto is decided by the limit, the measures and the noise.",
         default=AUTO,
         choices=(AUTO, *STRATEGIES),
         metavar="NAME",
@@ -167,7 +167,8 @@ SETTINGS = (
     Setting(
         "noise",
         SettingKind.WORD,
-        f"Kind of noise; auto takes the one with the smaller error. {CORRELATED} is for public keys that are few.",
+        f"Kind of noise; auto takes that of the default selection, or the one with the smaller error. {CORRELATED} is for public keys that "
+        "are few.",
         default=AUTO,
         choices=(AUTO, *NOISES, CORRELATED),
     ),

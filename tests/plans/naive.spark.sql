@@ -7,19 +7,24 @@ FROM `input`
 WHERE ((NOT (`user_id` IS NULL)) AND (NOT (`recipe` IS NULL)) AND (NOT (`country` IS NULL)) AND (`seconds` >= 0 AND `country` <> 'XX'));
 
 -- by_user_combined
-SELECT `user_id`, `key_1`, `key_2`
+SELECT `user_id`, `key_1`, `key_2`,
+       count(*) AS `measure_1_raw_records`,
+       sum(CASE WHEN CAST(`value_1` AS DOUBLE) BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308 THEN CAST(floor(greatest(least(CAST(`value_1` AS DOUBLE), 1.40737488355328000e+14), -1.40737488355328000e+14) * 3.27680000000000000e+04 + 0.5e0) AS DECIMAL(28, 0)) END) AS `measure_3_raw_total`
 FROM (SELECT /*+ REPARTITION(`user_id`) */ * FROM `rows`)
 GROUP BY `user_id`, `key_1`, `key_2`;
 
 -- by_user, kept
-SELECT `user_id`, `key_1`, `key_2`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`
-FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted FROM `by_user_combined`);
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, CASE WHEN keys_counted > 0 THEN keys_counted END AS `keys_of_user`, `left_of_account`
+FROM (SELECT *, count(*) OVER (PARTITION BY `user_id`) AS keys_counted, 1073741824 - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS DOUBLE) * 4.66033801397273550e+05, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) - CAST(least(floor(least(CAST(count(*) OVER (PARTITION BY `user_id`) AS DOUBLE) * 4.19430421257546265e+06, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END * CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS DOUBLE) * 1.08506949943786881e-06, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) AS `left_of_account` FROM `by_user_combined`);
 
 -- bounded_uncut
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       `keys_of_user` AS `keys_of_user`
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`,
+       `left_of_account` AS `left_of_account`
 FROM `by_user`
 WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
@@ -27,13 +32,16 @@ WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
        `key_2` AS `key_2`,
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
        `keys_of_user` AS `keys_of_user`,
+       `left_of_account` AS `left_of_account`,
        left(md5(concat('{salt}', CAST(length(CAST(`user_id` AS STRING)) AS STRING), ':', CAST(`user_id` AS STRING), CAST(length(CAST(`key_1` AS STRING)) AS STRING), ':', CAST(`key_1` AS STRING), CAST(`key_2` AS STRING))), 12) AS `key_order`
 FROM `by_user`
 WHERE `keys_of_user` > 64;
 
 -- bounded_few
-SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`, `key_order`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `left_of_account`, `key_order`
 FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, `key_1`, `key_2`) AS key_rank
       FROM `bounded_above_limit`)
 WHERE key_rank <= 64;
@@ -42,20 +50,23 @@ WHERE key_rank <= 64;
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       `keys_of_user` AS `keys_of_user`
+       `measure_1_raw_records` AS `measure_1_raw_records`,
+       `measure_3_raw_total` AS `measure_3_raw_total`,
+       `keys_of_user` AS `keys_of_user`,
+       `left_of_account` AS `left_of_account`
 FROM `bounded_few`;
 
 -- bounded
-SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `left_of_account`
 FROM `bounded_uncut`
 UNION ALL
-SELECT `user_id`, `key_1`, `key_2`, `keys_of_user`
+SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `left_of_account`
 FROM `bounded_cut`;
 
 -- weights
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS `weight`
+       CAST(floor(sqrt(CAST((coalesce(`left_of_account`, 0) * 1024) div greatest(CASE WHEN `keys_of_user` IS NULL THEN 0 ELSE CAST(greatest(least(`keys_of_user`, 64), 1) AS BIGINT) END, 1) AS DOUBLE))) AS BIGINT) AS `weight`
 FROM `bounded`;
 
 -- keyed

@@ -14,13 +14,13 @@ FROM "rows"
 GROUP BY "user_id", "key_1", "key_2";
 
 -- by_user_users, kept
-SELECT "user_id", count(*) AS "keys_of_user"
+SELECT "user_id", count(*) AS "keys_of_user", 1073741824 - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 4.66033801397273550e+05, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) - CAST(least(floor(least(CAST(count(*) AS DOUBLE) * 4.19430421257546265e+06, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END * CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 1.08506949943786881e-06, 268435470e0)) + 2e0, 268435470e0) AS BIGINT) AS "left_of_account"
 FROM "by_user_combined"
 GROUP BY "user_id"
 HAVING count(*) > 0;
 
 -- by_user
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "left_of_account"
 FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 
 -- bounded_uncut
@@ -29,7 +29,8 @@ SELECT "user_id" AS "user_id",
        "key_2" AS "key_2",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
-       "keys_of_user" AS "keys_of_user"
+       "keys_of_user" AS "keys_of_user",
+       "left_of_account" AS "left_of_account"
 FROM "by_user"
 WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
@@ -40,12 +41,13 @@ SELECT "user_id" AS "user_id",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
        "keys_of_user" AS "keys_of_user",
+       "left_of_account" AS "left_of_account",
        CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST(length(CAST("key_1" AS VARCHAR)) AS VARCHAR), ':', CAST("key_1" AS VARCHAR), CAST("key_2" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 
 -- bounded_few
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "key_order"
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "left_of_account", "key_order"
 FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1", "key_2") AS key_rank
       FROM "bounded_above_limit")
 WHERE key_rank <= 64;
@@ -56,20 +58,21 @@ SELECT "user_id" AS "user_id",
        "key_2" AS "key_2",
        "measure_1_raw_records" AS "measure_1_raw_records",
        "measure_3_raw_total" AS "measure_3_raw_total",
-       "keys_of_user" AS "keys_of_user"
+       "keys_of_user" AS "keys_of_user",
+       "left_of_account" AS "left_of_account"
 FROM "bounded_few";
 
 -- bounded
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "left_of_account"
 FROM "bounded_uncut"
 UNION ALL
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user"
+SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "left_of_account"
 FROM "bounded_cut";
 
 -- contributions
 SELECT "key_1" AS "key_1",
        "key_2" AS "key_2",
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight",
+       CAST(floor(sqrt(CAST((coalesce("left_of_account", 0) * 1024) // greatest(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END, 1) AS DOUBLE))) AS BIGINT) AS "weight",
        (CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * 524288) AS "measure_1_records",
        (1 * 1048576) AS "measure_2_users",
        CASE WHEN "measure_3_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_total", 1966080), 0) AS BIGINT) END AS "measure_3_total"

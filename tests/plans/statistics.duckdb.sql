@@ -24,13 +24,13 @@ FROM "rows"
 GROUP BY "user_id", "key_1";
 
 -- by_user_users, kept
-SELECT "user_id", count(*) AS "keys_of_user"
+SELECT "user_id", count(*) AS "keys_of_user", 1073741824 - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END * CASE WHEN "measure_1_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_values", 3), 0) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 3.49525351047955221e+05, 201326603e0)) + 2e0, 201326603e0) AS BIGINT) - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END * CASE WHEN "measure_2_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_values", 1), 0) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 3.14572815943159722e+06, 201326603e0)) + 2e0, 201326603e0) AS BIGINT) - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END * CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 3), 0) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 3.49525351047955162e+05, 201326603e0)) + 2e0, 201326603e0) AS BIGINT) - CAST(least(floor(least(CAST(sum(CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_1" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_1" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS BIGINT) + CAST(CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END * CASE WHEN CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) <= 2.47390116249600000e+12 THEN "measure_4_raw_total_2" ELSE CAST(greatest(floor(1.68884986026393600e+15 / sqrt(CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_1", 0) AS DOUBLE) + CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE) * CAST(coalesce("measure_4_raw_total_2", 0) AS DOUBLE))) - 1e0, 0e0) AS HUGEINT) * "measure_4_raw_total_2" // 1073741824 END, 1572864), -1572864) AS BIGINT) END AS BIGINT)) AS DOUBLE) * 1.27156581965375212e-06, 201326603e0)) + 2e0, 201326603e0) AS BIGINT) AS "left_of_account"
 FROM "by_user_combined"
 GROUP BY "user_id"
 HAVING count(*) > 0;
 
 -- by_user
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user"
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account"
 FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
 
 -- uncut_again
@@ -49,13 +49,14 @@ SELECT "user_id" AS "user_id",
        "measure_3_raw_leaves" AS "measure_3_raw_leaves",
        "measure_4_raw_total_1" AS "measure_4_raw_total_1",
        "measure_4_raw_total_2" AS "measure_4_raw_total_2",
-       "keys_of_user" AS "keys_of_user"
+       "keys_of_user" AS "keys_of_user",
+       "left_of_account" AS "left_of_account"
 FROM "by_user"
 WHERE (("keys_of_user" IS NULL) OR "keys_of_user" <= 64);
 
 -- uncut_weights
 SELECT "key_1" AS "key_1",
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight"
+       CAST(floor(sqrt(CAST((coalesce("left_of_account", 0) * 1024) // greatest(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END, 1) AS DOUBLE))) AS BIGINT) AS "weight"
 FROM "uncut";
 
 -- above_limit, kept
@@ -71,19 +72,20 @@ SELECT "user_id" AS "user_id",
        "measure_4_raw_total_1" AS "measure_4_raw_total_1",
        "measure_4_raw_total_2" AS "measure_4_raw_total_2",
        "keys_of_user" AS "keys_of_user",
+       "left_of_account" AS "left_of_account",
        CAST('0x' || left(md5(concat('{salt}', CAST(length(CAST("user_id" AS VARCHAR)) AS VARCHAR), ':', CAST("user_id" AS VARCHAR), CAST("key_1" AS VARCHAR))), 12) AS BIGINT) AS "key_order"
 FROM "by_user"
 WHERE "keys_of_user" > 64;
 
 -- bounded
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account", "key_order"
 FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1") AS key_rank
       FROM "above_limit")
 WHERE key_rank <= 64;
 
 -- bounded_weights
 SELECT "key_1" AS "key_1",
-       CAST(floor(1.04857600000000000e+06 / sqrt(CAST(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END AS DOUBLE))) AS BIGINT) AS "weight"
+       CAST(floor(sqrt(CAST((coalesce("left_of_account", 0) * 1024) // greatest(CASE WHEN "keys_of_user" IS NULL THEN 0 ELSE CAST(greatest(least("keys_of_user", 64), 1) AS BIGINT) END, 1) AS DOUBLE))) AS BIGINT) AS "weight"
 FROM "bounded";
 
 -- weights
@@ -132,17 +134,17 @@ SELECT "key_1" AS "key_1",
 FROM "uncut_contributions";
 
 -- selected_rows
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account", "key_order"
 FROM "above_limit" SEMI JOIN "selected_keys" USING ("key_1");
 
 -- safe
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order"
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account", "key_order"
 FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1") AS key_rank
       FROM "selected_rows")
 WHERE key_rank <= 256;
 
 -- clipped
-SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "key_order",
+SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account", "key_order",
        CASE WHEN size_1 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_1 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_1",
        CASE WHEN size_2 <= 64 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(64 AS DOUBLE) / CAST(size_2 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_2",
        CASE WHEN size_3 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS "factor_3",

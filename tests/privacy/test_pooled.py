@@ -258,9 +258,9 @@ def with_rounds(change: Callable[[PooledGaussian], PooledGaussian]) -> Callable[
 
 def of_fewer_keys(strategy: PooledGaussian) -> PooledGaussian:
     """A near miss: the threshold for eight keys, where more are admitted."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pooled_module, "_KEYS_WHEN_SELECTING", 8)
-        return replace(strategy, threshold=_made(BIG).threshold)
+    epsilon, delta = BIG.budget.epsilon, BIG.budget.delta
+    threshold = pooled_module.lowest_threshold(1 / strategy.cost.mu, 8, strategy.charges, epsilon, delta)
+    return replace(strategy, threshold=pooled_module.on_grid(threshold, unit=pooled_module.UNIT))
 
 
 def of_full_users(strategy: PooledGaussian) -> PooledGaussian:

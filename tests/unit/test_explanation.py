@@ -114,13 +114,17 @@ def test_noise_too_wide_for_selection_is_refused_like_that_of_measures(selection
 
 
 def test_each_strategy_is_explained_in_its_own_words() -> None:
-    said = {limit: str(plume.explain(query(max_keys_per_user=limit, measures=[plume.users()]))) for limit in (1, 64)}
+    said = {
+        name: str(plume.explain(query(max_keys_per_user=limit, measures=[plume.users()], selection=name)))
+        for name, limit in (("truncated_geometric", 1), ("weighted_gaussian", 64), ("auto", 64))
+    }
     assert (
         "truncated geometric: a key is shown by an exact coin, with a 50 % chance at 20 users, certain above 39"
-        in said[1]
+        in said["truncated_geometric"]
     )
-    assert "weighted Gaussian: a key is shown if its users' weights" in said[64]
-    assert "selection: mu " in said[64]
+    assert "weighted Gaussian: a key is shown if its users' weights, 1/√t each" in said["weighted_gaussian"]
+    assert "each user has one account for selection and measures; measures take at most 75 % of it" in said["auto"]
+    assert all("selection: mu " in said[name] for name in ("weighted_gaussian", "auto"))
 
 
 def test_a_record_of_gaussian_parts_gives_their_mu() -> None:

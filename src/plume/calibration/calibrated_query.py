@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -9,10 +10,11 @@ from functools import partial
 from plume.calibration.alternatives import Alternative, best
 from plume.calibration.calibrated_part import CalibratedPart, Gaussian, Scaled
 from plume.calibration.columns import MeasureColumns, columns_of_measures, values_of
+from plume.calibration.default import default_selection, kinds_of_noise, selection_beside
 from plume.calibration.required_parts import required_parts, shares_by_part
 from plume.calibration.shares import Shares, shares_of
 from plume.calibration.tight_composition import Tight
-from plume.errors import PlumeBug
+from plume.errors import PlumeBug, RangeError
 from plume.mechanisms.grid import STEPS_BITS
 from plume.mechanisms.mechanism import Part
 from plume.mechanisms.users import counts_all_users
@@ -27,10 +29,8 @@ from plume.query import Query
 from plume.selection.released_users import ReleasedUsers
 from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
-from plume.settings import AUTO, BASIC, CORRELATED, NOISES
+from plume.settings import AUTO, BASIC, CORRELATED
 
-# Up to here the best rule without Gaussian noise keeps more keys than the best one with it (docs/decisions/0009-two-families.md).
-_FEW_KEYS = 2
 CAP = 4
 """A user above the limit counts in up to four times as many keys, each a little less (docs/guarantees/clipping.md)."""
 NoiseFor = Callable[[Part, Fraction], Scaled]
@@ -118,16 +118,17 @@ class CalibratedQuery:
 def calibrate(query: Query, shares: Shares | None = None) -> CalibratedQuery:
     """Decide which noise is drawn and how keys are selected, and scale the noise of each part to its share of the budget.
 
-    Of what the query leaves open, the kind of noise with the smaller error is taken; nothing but the query is looked at. All its numbers
-    must be there. Where some of them were chosen within the budget, `shares` leaves that aside; else all of it is shared out.
+    What the query leaves open is decided by the query alone: `default.py` says how. All its numbers must be there. Where some of them
+    were chosen within the budget, `shares` leaves that aside, and no account can know them; else all of it is shared out.
     """
-    noises = [query.noise] if query.noise != AUTO else list(NOISES)
-    if query.budget.delta == 0 or query.composition == BASIC:
-        noises = ["laplace"]
+    selection = default_selection(query) if shares is None else None
+    if selection is not None:
+        # Its noise may be too wide to be drawn, and shares may leave it too little, where others can still serve.
+        with suppress(RangeError):
+            return replace(calibrate(replace(query, selection=selection)), query=query)
     shared = _Shared(query, shares or shares_of(query))
-    return best(
-        (one for noise in noises for one in _alternatives(shared, _strategy(query, noise), noise)), error=_error
-    )
+    ways = ((selection_beside(query, noise), noise) for noise in kinds_of_noise(query))
+    return best((one for way in ways for one in _alternatives(shared, *way)), error=_error)
 
 
 def with_other_numbers(calibrated: CalibratedQuery, query: Query, shares: Shares) -> CalibratedQuery:
@@ -167,17 +168,6 @@ def _alternatives(shared: _Shared, strategy: str | None, noise: str) -> Iterator
             estimate=lambda: _with_tight(shared, tight, tight.estimated_size()),
             exact=lambda: _with_tight(shared, tight, tight.smallest_size()),
         )
-
-
-def _strategy(query: Query, noise: str) -> str | None:
-    """Name the strategy that was asked for, or the one that keeps most keys (docs/decisions/0009-two-families.md)."""
-    if query.has_public_keys:
-        return None
-    if query.selection != AUTO:
-        return query.selection
-    if query.composition == BASIC or (noise == "laplace" and query.selection_limit <= _FEW_KEYS):
-        return "truncated_geometric"
-    return "weighted_gaussian"
 
 
 def _with_laplace(shared: _Shared, strategy: str | None) -> CalibratedQuery:
@@ -254,7 +244,7 @@ def budget_of_gaussian_noise(query: Query) -> Budget:
     With two rounds a little of delta is kept back: what a user can do in the second round depends on the first, and with all of delta
     spent on noise no threshold would be high enough (docs/guarantees/two-round-weighted-gaussian.md).
     """
-    budget, strategy = query.budget, _strategy(query, "gaussian")
+    budget, strategy = query.budget, selection_beside(query, "gaussian")
     kept_back = 0.0 if strategy is None else rule_of(strategy).delta_kept_back
     return Budget(budget.epsilon, budget.delta - kept_back * budget.delta)
 

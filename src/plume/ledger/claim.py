@@ -42,6 +42,12 @@ class Claim:
         """When it was released, if it was."""
         return next((entry.at for entry in self._entries() if entry.kind == EntryKind.RELEASED), None)
 
+    @property
+    def price(self) -> Price | None:
+        """What was charged for it, if anything was."""
+        found = self._entries()
+        return found[0].price if found else None
+
     def reserve(self, price: Price) -> None:
         """Charge the dataset, once; a release that is reserved already is not charged again."""
         if self.state is None:

@@ -1,7 +1,7 @@
 """What a release costs, in integers: billionths of epsilon and of mu, 10^-15 of delta. Costs are rounded up, budgets down."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from plume.errors import BudgetError
@@ -35,6 +35,10 @@ class Price:
     pure: int
     mu: int
     passing: int
+
+    def within(self, other: "Price") -> bool:
+        """Return whether no part of it costs more than the same part of another."""
+        return all(mine <= theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
 
 
 def dataset_budget(budget: Budget) -> DatasetBudget:

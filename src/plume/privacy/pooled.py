@@ -6,6 +6,8 @@ Its own file because it is mathematics alone, as `gaussian` is: numbers in, numb
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
@@ -20,7 +22,9 @@ STEPS = 2**10
 LEAST_SHARE = Fraction(1, 1000)
 # By how much the largest delta found may be above the largest there is, and above what another look finds.
 _CLOSE = 1e-8
-_HALVINGS = 40
+_TIMES, _PIECES = 20, 4
+# Where deltas are so small that floating-point numbers cannot be told apart that closely, no cutting ends: then it is this many cells.
+_MOST_CELLS = 2**17
 # The rows of cells that say how much of the account is taken; the others are those of `pairs`.
 _LEAST_TAKEN, _MOST_TAKEN = 4, 5
 
@@ -98,22 +102,44 @@ class Pooled:
 
         Whatever is between, no user spends more than what is found: docs/guarantees/pooled-gaussian.md.
         """
+        return _worst(self, others, epsilon, fewest_novel)
+
+    def users(self, fewest_novel: int) -> Floats:
+        """List all kinds of users as cells: ranges of their keys, of novel ones among these, and of what measures take."""
         low, high, fewest, most = pairs(self.max_keys_per_user, fewest_novel)
         least = self.taken_at_least(low)
         # Where no key is novel, it makes no difference what is taken: all of the account moves what others have as well.
-        cells = np.stack([low, high, fewest, most, least, np.where(most > 0, self.covered, least)])
-        look, found, closed = _Look(self, others, epsilon), 0.0, list[Floats]()
-        for _ in range(_HALVINGS):
-            spent = look.spent(cells)
-            found = max(found, *(float(np.max(look.spent(_at(cells, end)))) for end in (_LEAST_TAKEN, _MOST_TAKEN)))
-            uncertain = spent > found * (1 + _CLOSE)
-            if not uncertain.all():
-                worst = int(np.argmax(np.where(uncertain, -1.0, spent)))
-                closed.append(cells[:, worst : worst + 1])
-            cells = _halved(cells[:, uncertain])
-            if not uncertain.any():
-                break
-        return look.worst(np.concatenate([*closed, cells], axis=1))
+        return np.stack([low, high, fewest, most, least, np.where(most > 0, self.covered, least)])
+
+
+@dataclass(frozen=True)
+class AtEnds(Pooled):
+    """The same, where only users are looked at of whom measures take the least or the most: for a search, which is quicker with fewer.
+
+    No curve was found that is largest in between. What a search finds is then looked at as a whole.
+    """
+
+    def worst(self, *, others: float, epsilon: float, fewest_novel: int = 0) -> WorstUser:
+        """Find the one of them with the largest delta."""
+        return _Look(self, others, epsilon).worst(np.concatenate(_ends(self.users(fewest_novel)), axis=1))
+
+
+@lru_cache(maxsize=256)
+def _worst(pooled: Pooled, others: float, epsilon: float, fewest_novel: int) -> WorstUser:
+    """Look at all users once, whoever asks: what is planned is priced again when it is explained, checked and run."""
+    cells = pooled.users(fewest_novel)
+    look, found, closed = _Look(pooled, others, epsilon), 0.0, list[Floats]()
+    for _ in range(_TIMES):
+        spent, *at_ends = np.split(look.spent(np.concatenate([cells, *_ends(cells)], axis=1)), 3)
+        found = max(found, float(np.max(at_ends)))
+        uncertain = spent > found * (1 + _CLOSE)
+        if not uncertain.all():
+            worst = int(np.argmax(np.where(uncertain, -1.0, spent)))
+            closed.append(cells[:, worst : worst + 1])
+        cells = _cut(cells[:, uncertain])
+        if not uncertain.any() or cells.shape[1] > _MOST_CELLS:
+            break
+    return look.worst(np.concatenate([*closed, cells], axis=1))
 
 
 @dataclass(frozen=True)
@@ -158,18 +184,18 @@ class _Look:
         return WorstUser(float(self.moved(one)[0]), shown, float(spent[worst]))
 
 
-def _at(cells: Floats, end: int) -> Floats:
-    """Give the users at one end of cells: exactly that much is taken of them."""
-    ends: Floats = cells[[0, 1, 2, 3, end, end]]
-    return ends
+def _ends(cells: Floats) -> list[Floats]:
+    """Give the users at both ends of cells: exactly that much is taken of them."""
+    return [cells[[0, 1, 2, 3, end, end]] for end in (_LEAST_TAKEN, _MOST_TAKEN)]
 
 
-def _halved(cells: Floats) -> Floats:
-    """Cut cells in two, by what is taken."""
-    middle = (cells[_LEAST_TAKEN] + cells[_MOST_TAKEN]) / 2
-    lower, upper = cells.copy(), cells.copy()
-    lower[_MOST_TAKEN], upper[_LEAST_TAKEN] = middle, middle
-    return np.concatenate([lower, upper], axis=1)
+def _cut(cells: Floats) -> Floats:
+    """Cut cells into pieces, by what is taken."""
+    least, most = cells[_LEAST_TAKEN], cells[_MOST_TAKEN]
+    # The last one ends where the cell does, to the last digit.
+    ends = [least, *(least + (most - least) * (piece / _PIECES) for piece in range(1, _PIECES)), most]
+    pieces = [np.stack([*cells[:_LEAST_TAKEN], low, high]) for low, high in pairwise(ends)]
+    return np.concatenate(pieces, axis=1)
 
 
 def left(charges: tuple[Charge, ...], squares: tuple[int, ...]) -> int:

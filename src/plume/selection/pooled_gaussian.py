@@ -6,21 +6,23 @@ noise on measures.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from plume.plan.expressions import Clamp, Column, Expression, PooledWeight
 from plume.plan.nodes import Account, Size
 from plume.privacy.cost import PooledCost
 from plume.privacy.gaussian import noise_for
-from plume.privacy.pooled import Charge, Pooled, left, refuse_too_little_for_selection, weight
+from plume.privacy.pooled import AtEnds, Charge, Pooled, left, refuse_too_little_for_selection, weight
 from plume.selection.rule import JointBudget, Measured, Rounds, Rule
-from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.threshold import on_grid, raised, smallest_threshold
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, noise_of
 
 LEFT = "left_of_account"
-# Weights hardly depend on it, while measures need more noise for more keys.
+# Weights hardly depend on how many keys count, while measures need more noise for more keys; so at least these count in selection.
 _KEYS_WHEN_SELECTING = 64
-# From this limit on nearly nobody fills the measures, and they gain more from a larger share than selection loses.
-_MANY_KEYS = 16
+# From this limit on nearly nobody fills the measures, and they gain more from a larger share than selection loses
+# (docs/decisions/0078-which-default.md).
+_MANY_KEYS = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,19 +94,22 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
     sigma = float(noise.scale) / UNIT
     charged = charged_to_accounts(given, UNIT**2 / noise.scale**2)
     charges = tuple(charge for _, charge in charged)
-    found = smallest_threshold(
-        lambda threshold: Pooled(sigma, threshold, given.max_keys_per_user, charges),
-        others=0.0,
-        epsilon=given.epsilon,
-        delta=given.delta,
-    )
+    threshold = lowest_threshold(sigma, given.max_keys_per_user, charges, given.epsilon, given.delta)
     return PooledGaussian(
         given.max_keys_per_user,
         noise,
-        threshold=on_grid(found.threshold, unit=UNIT),
+        threshold=on_grid(threshold, unit=UNIT),
         min_users=given.min_users,
         pool=Account(LEFT, charged),
     )
+
+
+@lru_cache(maxsize=256)
+def lowest_threshold(sigma: float, limit: int, charges: tuple[Charge, ...], epsilon: float, delta: float) -> float:
+    """Search once for what is explained first and run then: among few users, and then look at all of them."""
+    budget = {"others": 0.0, "epsilon": epsilon, "delta": delta}
+    found = smallest_threshold(lambda threshold: AtEnds(sigma, threshold, limit, charges), **budget)
+    return raised(lambda threshold: Pooled(sigma, threshold, limit, charges), found.threshold, **budget).threshold
 
 
 def charged_to_accounts(given: JointBudget, squared: Fraction) -> tuple[tuple[Size, Charge], ...]:
@@ -128,9 +133,9 @@ def _jointly(given: JointBudget) -> Rounds:
     return (pooled_gaussian(given),)
 
 
-def keys_when_selecting(max_keys_per_user: int) -> int:  # noqa: ARG001 - other strategies count as many keys as measures do
-    """In how many keys each user counts when keys are selected."""
-    return _KEYS_WHEN_SELECTING
+def keys_when_selecting(max_keys_per_user: int) -> int:
+    """In how many keys each user counts when keys are selected: never in fewer than in the measures."""
+    return max(_KEYS_WHEN_SELECTING, max_keys_per_user)
 
 
 RULE = Rule(jointly=_jointly, keys=keys_when_selecting, weight=weight_of_selection)

@@ -29,7 +29,8 @@ from plume.privacy.gaussian import Threshold, joint_delta, smallest
 
 # Strategies round thresholds up to their grids, the finest of which is a hundred times coarser than this step.
 _STEP = 1e-8
-_LEAST = 1e-300
+# Of the smallest delta there may be, 1e-300, strategies that look with some slack leave a little unspent.
+_LEAST = 1e-307
 # Thresholds for Laplace noise have enough digits that rounding up is the only rounding that matters.
 _exact = mpmath.MPContext()
 _exact.dps = 60
@@ -52,12 +53,17 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
         lowest = brentq(excess, low, lowest, xtol=_STEP)
+    return raised(make, lowest, others=others, epsilon=epsilon, delta=delta)
+
+
+def raised(make: Callable[[float], Made], threshold: float, *, others: float, epsilon: float, delta: float) -> Made:
+    """Raise a threshold, which is low enough or hardly too low, until selection and measures together stay within delta."""
     step = _STEP
-    while joint_delta(make(lowest), others=others, epsilon=epsilon) > delta:
-        if math.isinf(lowest):
+    while joint_delta(make(threshold), others=others, epsilon=epsilon) > delta:
+        if math.isinf(threshold):
             raise PlumeBug("no threshold, however high, keeps selection within its budget")
-        lowest, step = lowest + step, 2 * step
-    return make(lowest)
+        threshold, step = threshold + step, 2 * step
+    return make(threshold)
 
 
 def threshold_alone(make: Callable[[float], Made], *, delta: float) -> Made:

@@ -1,6 +1,6 @@
 """Every user spreads one unit of weight over their keys; noise on the weights, then a threshold (Gopi et al. 2020).
 
-From three keys per user on it keeps the most keys of all strategies that need no further shuffle.
+From three keys per user on it keeps the most keys of all strategies that need neither accounts nor a further shuffle.
 """
 
 import math

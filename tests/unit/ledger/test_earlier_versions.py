@@ -4,6 +4,7 @@
 """
 
 import shutil
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,11 @@ import pytest
 import plume
 from plume.errors import LedgerError
 from plume.far_dates import python_rows
+from plume.ledger.charged_plan import ever_explained
 from plume.ledger.entry import EntryKind
-from plume.ledger.request import Request
+from plume.ledger.price import Price
+from plume.ledger.publishing import price_for
+from plume.ledger.request import Request, recorded
 from plume.statement.answering import ask
 
 ROWS = pa.table(
@@ -108,6 +112,93 @@ def test_what_0_1_0_reserved_is_released_at_its_price(ledger: plume.Ledger) -> N
     plume.run(plain(), ROWS, ledger=ledger.dataset("visits"), release_id="reserved")
     assert ledger.dataset("visits").spent == spent
     assert ledger.history()[-1].kind == EntryKind.RELEASED
+
+
+def test_what_0_1_0_reserved_is_drawn_as_it_was_planned_then(ledger: plume.Ledger) -> None:
+    charged = next(entry for entry in ledger.history() if entry.release_id == "reserved").price
+    for _ in range(2):  # drawn, and then read again
+        release = plume.run(plain(), ROWS, ledger=ledger.dataset("visits"), release_id="reserved")
+        assert price_for(release.explanation) == charged
+        assert [facts["strategy"] for facts in release.explanation.selection] == ["weighted Gaussian"]
+        assert release.explanation.query == plain()
+    assert [facts["strategy"] for facts in plume.explain(plain()).selection] == ["pooled Gaussian"]
+
+
+@pytest.mark.parametrize("name", ["plain", "statement"])
+def test_rows_of_0_1_0_have_the_intervals_of_the_noise_that_was_drawn(ledger: plume.Ledger, name: str) -> None:
+    """The default draws less noise, or other noise, than it did then."""
+    dataset = ledger.dataset("visits")
+    if name == "plain":
+        release = plume.run(QUERIES[name], ROWS, ledger=dataset, release_id=name)
+    else:
+        release = plume.sql(STATEMENTS[name], tables={"visits": ROWS}, ledger=dataset, release_id=name)
+    record = recorded(ledger.shelf.released(name).read_bytes())
+    assert [noise.standard_deviation for noise in release.noise] == [
+        one["standard_deviation"] for one in record["noise"]
+    ]
+    assert [facts["strategy"] for facts in release.explanation.selection] == [
+        one["strategy"] for one in record["selection"]
+    ]
+
+
+EARLIER: dict[str, tuple[plume.Query, str]] = {
+    "weights": (plain(), "weighted Gaussian"),
+    "coins": (plain(measures=[plume.users()], max_keys_per_user=1), "truncated geometric"),
+    "two keys": (plain(measures=[plume.users()]), "truncated geometric"),
+    "many keys": (plain(max_keys_per_user=100), "weighted Gaussian"),
+}
+
+
+def reserve(ledger: plume.Ledger, query: plume.Query, price: Price) -> None:
+    """Leave a release as a process does that is killed when it has charged."""
+    with ledger.dataset("visits").claimed("killed", digest_for("visits", query)) as claim:
+        claim.reserve(price)
+
+
+def digest_for(dataset: str, query: plume.Query) -> str:
+    return Request(plume.explain(query), dataset).digest
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> plume.Ledger:
+    return plume.Ledger.create(tmp_path / "new.ledger", datasets={"visits": plume.Budget(10, 1e-3)})
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_what_was_charged_for_an_earlier_default_is_drawn_at_that_price(name: str, empty: plume.Ledger) -> None:
+    query, strategy = EARLIER[name]
+    planned = [
+        one
+        for one in ever_explained(plume.explain(query))
+        if [facts["strategy"] for facts in one.selection] == [strategy]
+    ]
+    reserve(empty, query, price_for(planned[0]))
+    spent = empty.dataset("visits").spent
+    for _ in range(2):
+        release = plume.run(query, ROWS, ledger=empty.dataset("visits"), release_id="killed")
+        assert release.explanation.plan == planned[0].plan
+        assert price_for(release.explanation) != price_for(plume.explain(query))
+    assert empty.dataset("visits").spent == spent
+
+
+def test_what_was_charged_for_more_than_today_needs_is_drawn_as_today(empty: plume.Ledger) -> None:
+    today = price_for(plume.explain(plain()))
+    reserve(empty, plain(), replace(today, mu=today.mu + 1))
+    release = plume.run(plain(), ROWS, ledger=empty.dataset("visits"), release_id="killed")
+    assert price_for(release.explanation) == today
+
+
+@pytest.mark.parametrize("part", ["epsilon", "delta", "mu", "passing"])
+def test_what_was_charged_for_less_than_any_version_draws_is_refused(part: str, empty: plume.Ledger) -> None:
+    today = price_for(plume.explain(plain()))
+    reserve(empty, plain(), replace(today, **{part: getattr(today, part) - 1}))
+    entries = len(empty.history())
+    with pytest.raises(
+        LedgerError, match="for less than what this version would draw; finish it with that version, or"
+    ):
+        plume.run(plain(), ROWS, ledger=empty.dataset("visits"), release_id="killed")
+    assert len(empty.history()) == entries  # nothing was drawn
+    empty.abandon("killed")
 
 
 OTHERS: dict[str, dict[str, Any]] = {

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -61,9 +62,17 @@ def test_a_query_is_charged_no_more_than_its_budget(settings: dict[str, object])
     assert charge.passing <= charge.delta
 
 
+FEW = plume.Query(user="u", keys="k", measures=plume.users(), max_keys_per_user=4, budget=plume.Budget(1, 1e-6))
+
+
+def test_accounts_are_charged_whole_and_measures_not_once_more() -> None:
+    explanation = plume.explain(FEW)
+    whole, *_ = explanation.record()["spent"]
+    assert price_for(explanation).mu == math.ceil(whole["mu"] * EPSILONS)
+
+
 def test_parts_of_a_gaussian_query_are_those_it_draws() -> None:
-    query = plume.Query(user="u", keys="k", measures=plume.users(), max_keys_per_user=4, budget=plume.Budget(1, 1e-6))
-    explanation = plume.explain(query)
+    explanation = plume.explain(replace(FEW, selection="weighted_gaussian"))
     mu = math.sqrt(sum(part["mu"] ** 2 for part in explanation.record()["spent"]))
     charge = price_for(explanation)
     assert charge.pure == 0

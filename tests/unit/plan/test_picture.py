@@ -87,7 +87,8 @@ def test_columns_have_the_names_that_callers_gave_them() -> None:
     assert stops["by_user_combined"].shuffled_by == ("member",)
     assert stops["by_user_combined"].doing == "by member, city, day"
     assert stops["keyed"].shuffled_by == ("city", "day")
-    assert stops["bounded"].doing == "at most 6 keys per member"
+    assert stops["bounded"].doing == "at most 64 keys per member"
+    assert stops["safe"].doing == "at most 24 keys per member"
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

@@ -54,11 +54,6 @@ def test_the_threshold_beside_sums_is_the_golden_one_on_the_grid() -> None:
     assert strategy.threshold / UNIT == pytest.approx(17.64471, abs=1e-5)
 
 
-def test_with_few_keys_per_user_measures_get_half_of_an_account_and_else_three_quarters() -> None:
-    shares = {limit: strategy_of(replace(QUERY, max_keys_per_user=limit)).charges[0].share for limit in (1, 15, 16, 64)}
-    assert [pytest.approx(float(share), abs=1e-6) for share in shares.values()] == [0.5, 0.5, 0.75, 0.75]
-
-
 def test_callers_set_what_measures_take() -> None:
     strategy = strategy_of(replace(QUERY, shares={"selection": 1, "users": 1}))
     assert strategy.threshold / UNIT == pytest.approx(17.608, abs=6e-4)

@@ -127,8 +127,15 @@ def test_the_users_a_key_needs_are_the_fewest() -> None:
 
 
 def test_users_in_fewer_keys_than_count_help_a_key_more_and_in_more_keys_not_less() -> None:
-    needed = [plume.expect(query(), keys_of_user=keys).prospects[0].users_for_even_chance for keys in (1, 4, 9, None)]
+    asked = query(selection="weighted_gaussian")
+    needed = [plume.expect(asked, keys_of_user=keys).prospects[0].users_for_even_chance for keys in (1, 4, 9, None)]
     assert needed[0] < needed[1] == needed[2] == needed[3]
+
+
+def test_by_default_users_help_a_key_less_the_more_keys_they_have_up_to_64() -> None:
+    """Measures pay for 4 keys here, and selection counts 64 of each user."""
+    needed = [plume.expect(query(), keys_of_user=keys).prospects[0].users_for_even_chance for keys in (1, 4, 9, 64, 99)]
+    assert needed[0] < needed[1] < needed[2] < needed[3] == needed[4]
 
 
 def test_public_keys_are_always_shown() -> None:
