@@ -17,6 +17,7 @@ from plume.plan.accounts import uncharged_noisers
 from plume.plan.analysis import costs, noisers
 from plume.plan.nodes import Noise
 from plume.plan.reach import releases_only_noise, unpaid_noisers
+from plume.plan.row_keys import unkeyed_steps
 from plume.privacy.cost import refuse_overspending
 from plume.query import Query
 
@@ -64,6 +65,7 @@ def checked(planned: Planned) -> Planned:
     Guarantee: what passes spends at most the budget, and noise covers what one user can change. Plume section 4.3, docs/privacy.md.
     """
     refuse_overspending(costs(planned.plan), planned.query.budget)
-    if not releases_only_noise(planned.plan) or unpaid_noisers(planned.plan) or uncharged_noisers(planned.plan):
+    plan = planned.plan
+    if not releases_only_noise(plan) or unpaid_noisers(plan) or uncharged_noisers(plan) or unkeyed_steps(plan):
         raise PlumeBug(f"the {planned.pipeline} plan of this query would release something noise does not cover")
     return planned
