@@ -33,7 +33,7 @@ class Found:
     plain: bool
 
 
-def release(path: str, *others: Mechanism) -> list[Found]:
+def release(path: str, selection: str, *others: Mechanism) -> list[Found]:
     """Release the median of each word, and look it up."""
     query = plume.Query(
         user="author",
@@ -41,6 +41,7 @@ def release(path: str, *others: Mechanism) -> list[Found]:
         measures=[*others, plume.median("uses", 0, HIGH, name="median")],
         max_keys_per_user=WORDS_PER_AUTHOR,
         budget=BUDGET,
+        selection=selection,
     )
     rows = plume.run(query, path).intervals().to_arrow().to_pylist()
     truth = {key: found for key, *found in duckdb.execute(_TRUTH.format(high=HIGH), [path]).fetchall()}
@@ -62,10 +63,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("file")
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--selection", default="auto")
     arguments = parser.parse_args()
     for others in ((), (plume.users(),)):
         for _ in range(arguments.runs):
-            found = release(arguments.file, *others)
+            found = release(arguments.file, arguments.selection, *others)
             reliable = [one for one in found if one.reliable]
             print("median" + "".join(f" and {other.name}" for other in others))
             print(f"  words released: {len(found):,}")

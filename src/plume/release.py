@@ -171,14 +171,15 @@ class Release:
         """Keep the n rows with the largest released values in a column, largest first.
 
         Post-processing: it reads released rows only and costs nothing. Noise has a say in which rows these are, and those that come
-        first are more often the ones that noise made larger.
+        first are more often the ones that noise made larger. Where a value is too noisy its row comes behind all others.
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise UsageError(f"n is {shown(n)}; it must be a positive whole number: how many rows to keep.")
         if by not in self.rows.column_names:
             raise UsageError(f"by is {by!r}; it must be one of {', '.join(map(repr, self.rows.column_names))}.")
         # Equal ones stay in the order of keys.
-        order = pc.sort_indices(self.rows.select([by]), sort_keys=[(by, "descending")])
+        sorting = [f"{by}{RELIABLE}", by] if by in self.unreliable else [by]
+        order = pc.sort_indices(self.rows.select(sorting), sort_keys=[(name, "descending") for name in sorting])
         return self.taken(order.slice(0, min(n, len(self))))
 
     def taken(self, places: pa.Array) -> "Release":

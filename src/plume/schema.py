@@ -85,7 +85,7 @@ def described(data: Any) -> str:
     if isinstance(data, list | tuple):
         return described(data[0]) if len(data) == 1 else f"these {len(data)} files"
     return (
-        printable(Path(without_secrets(str(data))).name)
+        printable(Path(without_secrets(str(data))).absolute().name)
         if isinstance(data, str | Path)
         else f"this {type(data).__name__}"
     )

@@ -63,25 +63,32 @@ def size_of(of_key: list[Record], number: int) -> int:
     return abs(size) if WHATS[number].split(":")[0].endswith("around") else size
 
 
-def histogram(case: Asked, rows: list[Record], number: int) -> dict[int, int]:
-    """For each offer, how many rows of users, in the first keys of each, are larger than the offer before and no larger than it.
+def looked_at(case: Asked, rows: list[Record], number: int, *, largest: bool) -> list[int]:
+    """How large the rows of users are: of the keys of each that count in measures the largest, or the first, as many as the limit."""
+    asked, selected = system(case), selected_by(case, rows)
+    heaps = pipelines.contribution_bound(asked, [row for row in rows if row.key in selected], times=4)
+    sizes = [[size_of(of_key, number) for _, of_key in heap.top()] for heap in heaps]
+    ordered = [sorted(of_user, reverse=True) if largest else of_user for of_user in sizes]
+    return [size for of_user in ordered for size in of_user[: asked.limit]]
+
+
+def histogram(case: Asked, rows: list[Record], number: int, *, largest: bool = True) -> dict[int, int]:
+    """For each offer, how many rows of users that are looked at are larger than the offer before and no larger than it.
 
     Engines compare floating-point numbers, for which 2**53 + 1 is no other number than 2**53.
     """
     offers = COUNTS if number == OPEN.index(COUNT) else [int(offer * 2**22) for offer in OFFERS]
     found = Counter(dict.fromkeys(range(len(offers)), 0))
-    selected = selected_by(case, rows)
-    for heap in pipelines.contribution_bound(system(case), [row for row in rows if row.key in selected]):
-        for _, of_key in heap.top():
-            size = size_of(of_key, number)
-            if size >= 1:
-                found[min(sum(float(offer + 1) <= float(size) for offer in offers), len(offers) - 1)] += 1
+    for size in looked_at(case, rows, number, largest=largest):
+        if size >= 1:
+            found[min(sum(float(offer + 1) <= float(size) for offer in offers), len(offers) - 1)] += 1
     return dict(found)
 
 
 @pytest.mark.parametrize("pipeline", ["plume", pytest.param("naive", marks=pytest.mark.engines)])
 def test_histograms_of_sizes_equal_the_reference(engine: Engine, pipeline: str) -> None:
     crowded: Counter[int] = Counter()
+    not_the_first: Counter[int] = Counter()
     steps = [f"sizes_{number + 1}_exact" for number in range(len(OPEN))]
 
     def look(case: Asked, listed: Listed) -> None:
@@ -92,10 +99,12 @@ def test_histograms_of_sizes_equal_the_reference(engine: Engine, pipeline: str) 
             expected = histogram(asked, rows, number)
             assert {row["bucket"]: row["pairs"] for row in exact[step].to_pylist()} == expected
             crowded[number] += sum(pairs > 0 for pairs in expected.values()) > 1
+            not_the_first[number] += expected != histogram(asked, rows, number, largest=False)
 
     on_random_tables(engine, 40 if isinstance(engine, DuckDB) else 20, look)
     fewest = 5 if isinstance(engine, DuckDB) else 1
     assert all(crowded[number] >= fewest for number in range(len(OPEN)))
+    assert sum(not_the_first.values()) >= fewest
 
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive"])

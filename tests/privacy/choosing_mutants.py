@@ -7,11 +7,12 @@ from typing import Any
 
 import plume
 from plume import running
-from plume.choosing import calibrated_choice
+from plume.choosing import calibrated_choice, open_query
 from plume.choosing.keys_per_user import NoiseKeysPerUser
 from plume.choosing.sizes import NoiseSizes
+from plume.plan.nodes import KeepFew
 from plume.privacy.cost import GaussianCost
-from privacy.mutants import Mutant, Patch, all_of_them, kept, query
+from privacy.mutants import Mutant, Patch, all_of_them, one_more, query
 
 CHOOSING = query(max_keys_per_user="auto")
 CHOOSING_BOUNDS = query(measures=[plume.sum("seconds", 0, "auto")])
@@ -57,6 +58,25 @@ def histogram_noise_scaled(kind: type, name: str, factor: Fraction) -> Callable[
     return lambda patch: patch.setattr(kind, "noise", wrong)
 
 
+def sizes_of_more(limit: Callable[[int], int]) -> Callable[[Patch], None]:
+    """Of users above the limit, look at the sizes of more keys than the noise pays for, of those that count before clipping."""
+
+    def wrong(step: str, source: Any, user: str, order: tuple[str, ...], usual: int) -> KeepFew:
+        return KeepFew(step, source, user, order, limit(usual))
+
+    return lambda patch: patch.setattr(open_query, "KeepFew", wrong)
+
+
+def sizes_of_everybody_uncut(patch: Patch) -> None:
+    """The largest sizes of users above the limit are looked at a second time, beside all their others."""
+    original = open_query.steps.uncut
+
+    def wrong(calibrated: Any, source: Any, **name: str) -> Any:
+        return replace(original(calibrated, source, **name), where=None)
+
+    patch.setattr(open_query.steps, "uncut", wrong)
+
+
 def choice_before_noise(patch: Patch) -> None:
     """Histograms are noised, and then the exact ones are looked at all the same."""
     original = running._choose_next
@@ -77,7 +97,9 @@ CHOOSING_MUTANTS: dict[str, Mutant] = {
     "a bound chosen before the noise": Mutant(choice_before_noise, CHOOSING_BOUNDS),
     "noise on sizes lacks the number of keys": Mutant(sizes_of_one_key, CHOOSING_BOUNDS),
     "noise on sizes and its price lack the number of keys": Mutant(sizes_priced_as_one_key, CHOOSING_BOUNDS),
-    "sizes of all rows of a user": Mutant(kept("few_keys_few", all_of_them), CHOOSING_BOUNDS),
+    "sizes of all keys that count before clipping": Mutant(sizes_of_more(all_of_them), CHOOSING_BOUNDS),
+    "sizes of one key more": Mutant(sizes_of_more(one_more), CHOOSING_BOUNDS),
+    "sizes of users above the limit twice": Mutant(sizes_of_everybody_uncut, CHOOSING_BOUNDS),
     "noise on sizes times 0.9": Mutant(histogram_noise_scaled(NoiseSizes, "pairs", Fraction(9, 10)), CHOOSING_BOUNDS),
     "noise on keys per user times 0.8": Mutant(
         histogram_noise_scaled(NoiseKeysPerUser, "users", Fraction(8, 10)), CHOOSING

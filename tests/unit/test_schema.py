@@ -1,5 +1,7 @@
 """A table is checked against a query by the names and types of its columns, before a row is read."""
 
+from pathlib import Path
+
 import pytest
 
 import plume
@@ -123,3 +125,8 @@ def test_files_without_types_are_read_as_the_query_needs() -> None:
         "t": Kind.TEXT,
         "e": Kind.TEXT,
     }
+
+
+def test_data_is_called_by_the_name_of_its_file_or_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [described(data) for data in ("rows.csv", "data/rows.csv", ".")] == ["rows.csv", "rows.csv", tmp_path.name]

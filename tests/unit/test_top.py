@@ -39,6 +39,14 @@ def test_it_sorts_by_keys_as_well(release: plume.Release) -> None:
     assert release.top(2, by="k").to_arrow()["k"].to_pylist() == ["d", "c"]
 
 
+def test_values_that_are_mostly_noise_come_behind_all_others() -> None:
+    query = asking(measures=[plume.users(), plume.median("v", 0, 10)], public_keys=["a", "b", "c", "d", "e", "f"])
+    content = people(k=["a"] * 3_000 + ["b"] * 3_000, v=[1.0] * 3_000 + [2.0] * 3_000)
+    first = plume.run(query, content).top(6, by="v_median").to_arrow()
+    assert first["k"].to_pylist()[:2] == ["b", "a"]
+    assert first["v_median_reliable"].to_pylist() == [True] * 2 + [False] * 4
+
+
 def test_of_no_rows_there_are_none_at_the_top() -> None:
     empty = plume.run(asking(), pa.table({"u": pa.array([], pa.string()), "k": pa.array([], pa.string())}))
     assert len(empty.top(3, by="count")) == 0

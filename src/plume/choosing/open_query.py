@@ -36,14 +36,14 @@ from plume.pipelines import steps
 from plume.pipelines.pipeline import SELECTING_FIRST, PlannedQuery, checked
 from plume.plan.aggregates import Count, Sum
 from plume.plan.analysis import noisers
-from plume.plan.expressions import Clamp, Column, DownWeight, Expression, Fullness, Literal
-from plume.plan.nodes import USER, Combine, CountKeys, Node, Noise
+from plume.plan.expressions import GUARD, Clamp, Column, DownWeight, Expression, Fullness, Literal, Times
+from plume.plan.nodes import USER, Append, Combine, CountKeys, KeepFew, Map, Node, Noise
 from plume.plan.trees import rename
 from plume.privacy.gaussian import SAFETY
 from plume.query import Query
 from plume.settings import AUTO
 
-_KEYS = "keys"
+_KEYS, _SMALLNESS = "keys", "smallness"
 # One contribution in four is taken to be as large as it can be.
 _OFTEN_FULL = 4
 
@@ -139,7 +139,7 @@ def choose(planned: OpenQuery, histogram: pa.Table, *, selected: int) -> float:
     measure = calibrated.measures[choice.measure]
     (part,) = (part for part in calibrated.parts_of(measure) if part.part.name == choice.bound.part)
     mean = part.mean_noise * float(part.unit) / example_numbers(planned.query)[choice.what]
-    return choose_bound(histogram, choice, selected=selected, noise=mean, kept=CAP)
+    return choose_bound(histogram, choice, selected=selected, noise=mean)
 
 
 def share_above(planned: OpenQuery, histogram: pa.Table, number: float, *, selected: int) -> Share:
@@ -214,8 +214,21 @@ def _size(measure: MeasureColumns) -> list[tuple[Expression, int]]:
 
 
 def _sizes(calibrated: CalibratedQuery, choice: NoiseSizes, counted: CountKeys) -> Noise:
-    """Put each contribution of a user, to as many keys as the limit has, into the bucket for its size."""
+    """Put contributions into buckets for their size: of users above the limit, as many as it allows, the largest that count in measures."""
     size = rename(choice.bound.size, calibrated.measures[choice.measure].raw)
     edges = (1, *(step + 1 for step in choice.bound.steps))
-    few = steps.bound(calibrated, counted, name="few_keys")
-    return noise_histogram(choice.step, few, bucket_of(size, edges), {PAIRS: Literal(1)}, choice)
+    within = steps.uncut(calibrated, counted)
+    largest = _keep_largest(calibrated, choice.step, size, steps.above_limit(calibrated, counted))
+    looked_at = Append(
+        f"{choice.step}_looked_at", (within, Map(f"{choice.step}_cut", largest, steps.as_they_are(within)))
+    )
+    return noise_histogram(choice.step, looked_at, bucket_of(size, edges), {PAIRS: Literal(1)}, choice)
+
+
+def _keep_largest(calibrated: CalibratedQuery, name: str, size: Expression, above: Node) -> KeepFew:
+    """Of the keys of a user that count before clipping, keep as many as the limit: those to which the user contributes most."""
+    counted = steps.keep_counted(calibrated, above)
+    smallness = Times(Clamp(size, 0, GUARD), -1)
+    ordered = Map(f"{name}_by_size", counted, (*steps.as_they_are(counted), (_SMALLNESS, smallness)))
+    order = (_SMALLNESS, steps.KEY_ORDER, *calibrated.keys)
+    return KeepFew(f"{name}_largest", ordered, USER, order, calibrated.max_keys_per_user)

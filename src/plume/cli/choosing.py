@@ -126,7 +126,7 @@ def expect(**options: Any) -> None:
     default=1,
     show_default=True,
     metavar="N",
-    help="Values per user in the key to assume, for means and variances.",
+    help="Values per user in the key to assume, for means, variances and quantiles.",
 )
 @click.option(
     "--limit",

@@ -19,6 +19,7 @@ from plume.cli.choosing import expect, need, tune
 from plume.cli.commands import audit, completion, demo, explain, run, sql, synth
 from plume.cli.help import HelpfulGroup
 from plume.cli.ledger import ledger
+from plume.cli.wording import in_options
 from plume.errors import BudgetExceeded, PlumeError, UsageError, printable, without_secrets
 from plume.version import __version__
 
@@ -48,7 +49,7 @@ class _Commands(HelpfulGroup):
         except KeyboardInterrupt:
             sentence, code = "interrupted.", _INTERRUPTED
         except PlumeError as error:
-            sentence, code = str(error), _code_of(error)
+            sentence, code = in_options(str(error)), _code_of(error)
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:
                 raise  # the reader has seen enough; click ends quietly

@@ -5,13 +5,14 @@ Separate from the mechanism because it is post-processing: all it sees is noised
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plume.mechanisms.margins import Margins
 from plume.mechanisms.scale import Floats
-from plume.mechanisms.tally import NoisyTally
+from plume.mechanisms.tally import Integers
 
 # Of the trees that were tried this one has the smallest error (docs/decisions/0012-quantile-tree.md). Its 4,096 leaves are the grid of
 # what is released.
@@ -20,6 +21,21 @@ LEVELS = 6
 LEAVES = BRANCHES**LEVELS
 # Children below this many standard deviations of noise count as empty: with less, noise is followed; with more, sparse tails are lost.
 _MOSTLY_NOISE = 0.3
+
+
+class Tree(Protocol):
+    """Sums over ranges of the leaves of many keys, with noise on them; the same range has the same noise each time."""
+
+    @property
+    def keys(self) -> int:
+        """How many keys there are."""
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on each range."""
+
+    def sums(self, width: int, ranges: Integers) -> NDArray[Any]:
+        """Give noised sums over ranges of `width` leaves; range number r begins at leaf number r * width."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +54,7 @@ class _Path:
     """Whether there was anything to go down to, so far."""
 
 
-def walk(tree: NoisyTally, ranks: Floats) -> Floats:
+def walk(tree: Tree, ranks: Floats) -> Floats:
     """Find where in [0, 1] the given shares of each key's values end; ranks and result have a row per key.
 
     All walk down together, level by level, so that a node is looked at once. Children that are mostly noise count as empty. Where
@@ -54,7 +70,7 @@ def walk(tree: NoisyTally, ranks: Floats) -> Floats:
     return found
 
 
-def _children(tree: NoisyTally, path: _Path, level: int) -> Floats:
+def _children(tree: Tree, path: _Path, level: int) -> Floats:
     """Estimate what the four children of each node weigh.
 
     A child's own sum is improved by that of its children, and then all four by what their parent is known to weigh.
@@ -70,7 +86,7 @@ def _children(tree: NoisyTally, path: _Path, level: int) -> Floats:
     return weights
 
 
-def below(tree: NoisyTally, nodes: NDArray[np.int64], level: int) -> Floats:
+def below(tree: Tree, nodes: NDArray[np.int64], level: int) -> Floats:
     """Noised sums of the four children of nodes, which are on that level."""
     children = nodes[:, np.newaxis] * BRANCHES + np.arange(BRANCHES)
     return tree.sums(LEAVES // BRANCHES**level, children).astype(np.float64)
@@ -116,7 +132,7 @@ class Edge:
     """How much of the difference between the node's weight and that of its children together moves each child."""
 
 
-def margins(tree: NoisyTally, shares: Floats, beyond: float, reach: float) -> Margins:
+def margins(tree: Tree, shares: Floats, beyond: float, reach: float) -> Margins:
     """Bound where in [0, 1] the given shares of each key's weight, and `beyond` more, end; shares and results have a row per key.
 
     A place is possible if what seems to lie left of it differs from what should by at most `reach` standard deviations of noise. The
@@ -130,7 +146,7 @@ def margins(tree: NoisyTally, shares: Floats, beyond: float, reach: float) -> Ma
     return first, last
 
 
-def root_of(tree: NoisyTally, shares: Floats, beyond: float) -> Edge:
+def root_of(tree: Tree, shares: Floats, beyond: float) -> Edge:
     """Begin the walks; the whole weight is the sum of four nodes, of which each is a child too."""
     key = np.broadcast_to(np.arange(tree.keys)[:, np.newaxis], shares.shape).ravel()
     share, whole = shares.ravel(), below(tree, key, level=1).sum(axis=1)
@@ -138,7 +154,7 @@ def root_of(tree: NoisyTally, shares: Floats, beyond: float) -> Edge:
 
 
 def leaf_at_end(
-    tree: NoisyTally, edge: Edge, reach: float, choose: Callable[[Floats], NDArray[np.int64]]
+    tree: Tree, edge: Edge, reach: float, choose: Callable[[Floats], NDArray[np.int64]]
 ) -> NDArray[np.int64]:
     """Walk down to a leaf; `choose` takes one of four children by the three ends between them."""
     row, number = np.arange(edge.node.size), np.arange(BRANCHES + 1)

@@ -16,7 +16,7 @@ from plume.mechanisms.histogram import unit_for
 from plume.mechanisms.margins import LEVEL, Blur, Margins
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Mechanism, Part, size_of
-from plume.mechanisms.quantile_tree import LEAVES, LEVELS, below, margins, walk
+from plume.mechanisms.quantile_tree import LEAVES, LEVELS, Tree, below, margins, walk
 from plume.mechanisms.rows import condition, given
 from plume.mechanisms.scale import Bound, Floats, Scale, scale_between
 from plume.mechanisms.tally import NoisyTally
@@ -135,7 +135,7 @@ class Quantiles(Measure):
             return self.alone[rank], arguments
         return "quantiles", arguments | {"name": self.name.removesuffix("_quantiles")}
 
-    def ranks(self, tree: NoisyTally) -> Floats:
+    def ranks(self, tree: Tree) -> Floats:
         """Say for each key which shares of its values lie below what is asked for."""
         return np.tile(np.array(self.quantiles), (tree.keys, 1))
 
@@ -153,7 +153,7 @@ class Extreme(Quantiles):
     word: ClassVar[str] = "extreme"
     alone: ClassVar[Mapping[float, str]] = {0.0: "minimum", 1.0: "maximum"}
 
-    def ranks(self, tree: NoisyTally) -> Floats:
+    def ranks(self, tree: Tree) -> Floats:
         """Step back from the end by as many values as noise amounts to, of those there seem to be."""
         values = below(tree, np.arange(tree.keys), level=1).sum(axis=1)
         back = np.minimum(_FROM_THE_END * tree.deviation / np.maximum(values, 1), 1 / 2)

@@ -15,6 +15,7 @@ from plume.mechanisms.grid import LARGEST_BOUND, SMALLEST_BOUND, STEPS_BITS
 from plume.mechanisms.rows import NUMBERS
 from plume.plan.expressions import Column, Expression, Leaf, Microseconds, Number, Quantise
 from plume.plan.types import Kind
+from plume.settings import AUTO
 
 Bound = float | date | datetime
 Floats = NDArray[np.float64]
@@ -140,6 +141,7 @@ def _position(name: str, bound: Any) -> float:
             pass
         case int() | float() if abs(bound) <= LARGEST_BOUND:
             return float(bound)
+    known = "; bounds of counts, sums and means are chosen by it, and no others" if bound == AUTO else ""
     raise RangeError(
-        f"{name} is {shown(bound)}; it must be a number of at most {LARGEST_BOUND:g}, a date or a timestamp."
+        f"{name} is {shown(bound)}{known}; it must be a number of at most {LARGEST_BOUND:g}, a date or a timestamp."
     )

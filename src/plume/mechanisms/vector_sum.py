@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from plume.arguments import call_checked
-from plume.errors import MeasureError
-from plume.mechanisms.grid import Grid, grid_between
+from plume.errors import MeasureError, RangeError, shown
+from plume.mechanisms.grid import LARGEST_BOUND, Grid, grid_between
 from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Mechanism, Part, State, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
@@ -47,7 +47,11 @@ class VectorSum(Measure):
         condition(self.where)
 
     def _grid(self) -> Grid:
-        return grid_between(-self.norm if _is_number(self.norm) else self.norm, self.norm, names=("-norm", "norm"))
+        if not _is_number(self.norm) or not 0 < self.norm <= LARGEST_BOUND:
+            raise RangeError(
+                f"norm is {shown(self.norm)}; it must be a number above 0 and at most {LARGEST_BOUND:g}, such as 3."
+            )
+        return grid_between(-self.norm, self.norm, names=("-norm", "norm"))
 
     @property
     def columns(self) -> Mapping[str, str | None]:

@@ -24,7 +24,7 @@ from plume.output.text_table import four_digits, show
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.selection.chances import KeysOfUser, chance_of_users, users_for_chance
-from plume.tuning.people import MOST_USERS, described_keys, refuse_bad_number, shares_of_users
+from plume.tuning.people import MOST_USERS, described_keys, refuse_bad_number, refuse_no_list, shares_of_users
 
 LEVEL = 0.95
 """How often noise stays within the half widths, and how likely a key is shown that is said to be."""
@@ -168,6 +168,8 @@ def expect(
     if not isinstance(query, Query):
         raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     refuse_open_numbers(query)
+    refuse_no_list("[4, 16]", limits=limits, users=users)
+    refuse_no_list("[0.5, 2]", epsilons=epsilons)
     for number in users:
         refuse_bad_number("users", number, MOST_USERS)
     if keys_of_user is not None:

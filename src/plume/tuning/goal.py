@@ -13,7 +13,6 @@ from plume.errors import BoundError, BudgetError, MeasureError, shown
 from plume.mechanisms.mean import Mean
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.quantiles import Quantiles
-from plume.mechanisms.variance import Variance
 from plume.plan.types import Kind
 from plume.query import LARGEST_BOUND, Query
 from plume.selection.chances import KeysOfUser
@@ -47,7 +46,7 @@ class Goal:
     keys_of_users: tuple[tuple[int, float], ...]
     """Numbers of keys that users are in, from small to large, and the shares of the users who are in as many."""
     values_of_user: int
-    """How many values each of them has in the key, of those that means and variances are of."""
+    """How many values each of them has in the key, of those that means, variances and quantiles are of."""
     chance: float
     targets: Targets
 
@@ -92,7 +91,7 @@ def is_computed(measure: Mechanism) -> bool:
 
 def error_unit(measure: Mechanism) -> int:
     """Say how many of its own steps an error of 1 is: a day has many microseconds."""
-    return _DAY if isinstance(measure, Mean) and measure.scale.kind is not Kind.FLOAT else 1
+    return _DAY if isinstance(measure, Mean | Quantiles) and measure.scale.kind is not Kind.FLOAT else 1
 
 
 def _refuse_bad_wishes(query: Query, wanted: Wanted) -> None:
@@ -115,7 +114,6 @@ def _target(measure: Mechanism, users: int, wanted: Wanted) -> Target | None:
     name, error = measure.name, wanted.absolute.get(measure.name, wanted.error)
     if error == math.inf:
         return None
-    _refuse_unforeseeable(measure)
     if error is None:
         raise MeasureError(f"no error is given for {name}; give error=, or absolute={{{name!r}: ...}} in its own unit.")
     truth = _truth(measure, users, wanted.totals)
@@ -144,24 +142,18 @@ def _truth(measure: Mechanism, users: int, totals: Mapping[str, float]) -> float
 
 def _possible(measure: Mechanism) -> tuple[float, float]:
     match measure:
-        case Mean(scale=scale) if scale.kind is Kind.FLOAT:
+        case Quantiles(names=names) if len(names) > 1:
+            raise MeasureError(
+                f"{measure.name} is several numbers, so one total says nothing of them; give absolute={{{measure.name!r}: ...}} alone."
+            )
+        case Mean(scale=scale) | Quantiles(scale=scale) if scale.kind is Kind.FLOAT:
             return scale.low, scale.high
-        case Mean():
+        case Mean() | Quantiles():
             raise MeasureError(
                 f"{measure.name} is a date, of which there is no share; give absolute={{{measure.name!r}: ...}} in days."
             )
         case _:
             return 0.0, measure.extent
-
-
-def _refuse_unforeseeable(measure: Mechanism) -> None:
-    """Refuse an error of quantiles: how far noise moves them depends on how values lie, and on nothing simpler."""
-    if is_computed(measure) and not isinstance(measure, Mean | Variance):
-        what = "quantiles" if isinstance(measure, Quantiles) else "such numbers"
-        raise MeasureError(
-            f"how far noise moves {measure.name} depends on where values lie, and none are read here, so no epsilon is known for "
-            f"{what}; give absolute={{{measure.name!r}: math.inf}} to leave it aside, or ask for a mean, a sum or a count."
-        )
 
 
 def _as_written(number: float) -> Fraction:

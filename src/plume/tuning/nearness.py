@@ -14,6 +14,7 @@ from scipy.special import bdtr
 from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.mean import Mean
+from plume.mechanisms.quantiles import Quantiles
 from plume.mechanisms.scale import Floats
 from plume.mechanisms.variance import StandardDeviation, Variance
 from plume.noise.noise import half_width
@@ -21,6 +22,7 @@ from plume.plan.types import Kind
 from plume.root import smallest, within
 from plume.selection.strategy import SelectionStrategy
 from plume.tuning.goal import Goal, Target, error_unit, is_computed
+from plume.tuning.made_up_trees import chance_of_quantiles
 
 # Where a limit cuts, the number of users who count in a key is looked at in this many places, up to this many deviations from its mean.
 _PLACES, _DEVIATIONS = 301, 9
@@ -46,7 +48,9 @@ def chance_near(calibrated: CalibratedQuery, goal: Goal) -> float:
         (part,) = calibrated.parts_of(measure)
         # Measures that are made of the same part have the same noise.
         alone[part.columns] = np.minimum(_near(calibrated, measure, goal), alone.get(part.columns, 1.0))
-    for of_number in _by_number(calibrated, computed):
+    for of_tree in _by_part(calibrated, computed, "leaves"):
+        near = near * chance_of_quantiles(_part(calibrated, of_tree[0], "leaves"), _quantiles(of_tree), goal)
+    for of_number in _by_part(calibrated, computed, "values"):
         together = _Together(calibrated, goal, of_number, _allowed(calibrated, others, goal))
         for columns in together.columns:
             alone.pop(columns, None)
@@ -172,12 +176,17 @@ def _allowed(calibrated: CalibratedQuery, measures: list[MeasureColumns], goal: 
     return found
 
 
-def _by_number(calibrated: CalibratedQuery, measures: list[MeasureColumns]) -> Iterator[list[MeasureColumns]]:
-    """Put measures together that divide by the same noised number of values."""
+def _by_part(calibrated: CalibratedQuery, measures: list[MeasureColumns], name: str) -> Iterator[list[MeasureColumns]]:
+    """Put measures together that are made of the same part: a number of values they divide by, or a tree they walk down."""
     found = dict[tuple[str, ...], list[MeasureColumns]]()
     for measure in measures:
-        found.setdefault(_part(calibrated, measure, "values").columns, []).append(measure)
+        if name in {part.part.name for part in calibrated.parts_of(measure)}:
+            found.setdefault(_part(calibrated, measure, name).columns, []).append(measure)
     yield from found.values()
+
+
+def _quantiles(measures: list[MeasureColumns]) -> list[Quantiles]:
+    return [measure.mechanism for measure in measures if isinstance(measure.mechanism, Quantiles)]
 
 
 def _part(calibrated: CalibratedQuery, measure: MeasureColumns, name: str) -> CalibratedPart:

@@ -25,7 +25,6 @@ from plume.errors import (
     RangeError,
     UsageError,
     printable,
-    shown,
     type_in_words,
 )
 from plume.output.text_table import show
@@ -38,7 +37,7 @@ from plume.settings import AUTO
 from plume.tuning.expectation import LEVEL, refuse_open_numbers
 from plume.tuning.goal import Goal, Wanted, goal_of, is_computed
 from plume.tuning.nearness import chance_alone, chance_near, chance_shown, share_kept, width
-from plume.tuning.people import described_keys, many
+from plume.tuning.people import described_keys, many, refuse_no_list
 
 MOST_EPSILON = 100.0
 """Beyond it a guarantee says nothing, so no larger one is looked for."""
@@ -91,7 +90,7 @@ class Need:
     keys_of_user: KeysOfUser
     """In how many keys each of them is taken to be, or which share of them in how many."""
     values_of_user: int
-    """How many values each of them is taken to have in the key, of those that means and variances are of."""
+    """How many values each of them is taken to have in the key, of those that means, variances and quantiles are of."""
     asked_chance: float
     chance: float
     """How likely the key is shown with all its numbers as near as asked: at least what was asked."""
@@ -220,7 +219,7 @@ def need(  # noqa: PLR0913 - what may be asked
     in `totals`. `absolute` holds errors of measures in their own units instead; `math.inf` if any will do. The query's own epsilon does
     not matter. Each user is in as many keys as the limit, or in `keys_of_user`, or a share of them in each number: `{5: 0.9, 100: 0.1}`.
     If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
-    They have `values_of_user` values each in the key that means and variances are of, spread evenly between their bounds.
+    They have `values_of_user` values each in the key that means, variances and quantiles are of, spread evenly between their bounds.
 
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
     query's is "auto", limits up to `keys_of_user` are tried.
@@ -239,8 +238,7 @@ def need(  # noqa: PLR0913 - what may be asked
 
 def _with_limits(query: Query, goal: Goal, limits: Sequence[int]) -> list[Query]:
     """List the query with each limit that is tried, from small to large; of their own accord only those of which enough is known."""
-    if isinstance(limits, str) or not isinstance(limits, Sequence):
-        raise BoundError(f"limits is {shown(limits)}; it must be a list of numbers, such as [4, 16].")
+    refuse_no_list("[4, 16]", limits=limits)
     given: list[int | str] = [query.max_keys_per_user]
     if query.chooses_limit:
         known = _unknown_cut(query, goal) is None

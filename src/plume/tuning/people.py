@@ -4,10 +4,10 @@ Its own file because `expect` and `need` assume the same of people.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plume.errors import BoundError, shown
+from plume.errors import BoundError, UsageError, shown
 from plume.query import LARGEST_BOUND
 from plume.selection.chances import KeysOfUser
 
@@ -20,6 +20,13 @@ def refuse_bad_number(name: str, number: Any, most: int) -> None:
     """Refuse what is not a whole number up to the most."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
         raise BoundError(f"{name} holds {shown(number)}; it must be a whole number from 1 to {most}.")
+
+
+def refuse_no_list(example: str, **given: Any) -> None:
+    """Refuse what is not a list of things to try, such as a single one; a text would be taken for its letters."""
+    for name, listed in given.items():
+        if isinstance(listed, str) or not isinstance(listed, Iterable):
+            raise UsageError(f"{name} is {shown(listed)}; it must be a list, such as {example}.")
 
 
 def is_number(value: Any) -> bool:

@@ -36,6 +36,7 @@ from plume.tuning.chances_on_data import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
+from plume.tuning.people import refuse_no_list
 from plume.tuning.recommendation import NOISE_OF_ESTIMATES, Tried, recommend, shared_keys
 
 WARNING = (
@@ -130,6 +131,10 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     Data is read once, by DuckDB. Public keys are not estimated yet.
     """
     _refuse_wrong_arguments(query, data, engine)
+    refuse_no_list("[4, 16]", limits=limits)
+    refuse_no_list("[0.5, 2]", epsilons=epsilons)
+    refuse_no_list("['weighted_gaussian']", selections=selections)
+    refuse_no_list("[plume.count(max_per_key=5)]", measures=measures)
     bounds = _candidates(query, measures)
     settings = [calibrate(one) for one in _grid(query, limits, epsilons, selections)]
     pairs = read_pairs(query, data, engine or DuckDB(), sizes_of_accounts(settings))

@@ -6,11 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.integrate import quad
 
 import plume
 from entropy import SeededEntropy
 from exact import plan_with
 from plume.choosing.open_query import choose
+from plume.choosing.sizes import _last_seen, estimated_error
 from plume.errors import BoundError, BudgetError, MeasureError, RangeError, UsageError
 from plume.plan.analysis import costs, shuffles
 from plume.plan.reach import unpaid_noisers
@@ -56,6 +58,59 @@ def test_the_more_keys_are_selected_the_more_noise_counts() -> None:
     found = [best({1.0: 10**6, 100.0: 10**5, 1000.0: 10**4}, selected) for selected in (10, 1000, 100_000)]
     assert found == sorted(found, reverse=True)
     assert (found[0], found[-1]) == (1024, 1)
+
+
+def test_the_estimate_is_the_mean_over_keys_whose_bias_is_exponential() -> None:
+    """Against a numerical integral over both: bias and noise of a key partly make up for each other."""
+    for lost, noise in [(0.01, 1.0), (0.5, 1.0), (1.0, 1.0), (3.0, 1.0), (100.0, 1.0), (420.0, 352.0)]:
+        deviation = noise * math.sqrt(math.pi / 2)
+
+        def off(bias: float, lost: float = lost, deviation: float = deviation) -> float:
+            scaled = bias / deviation
+            moved = math.sqrt(2 / math.pi) * math.exp(-(scaled**2) / 2) + scaled * math.erf(scaled / math.sqrt(2))
+            return deviation * moved * math.exp(-bias / lost) / lost
+
+        expected, _ = quad(off, 0, 60 * lost, limit=500)
+        assert estimated_error(np.array([lost]), np.array([noise]))[0] == pytest.approx(expected, rel=1e-6)
+    assert estimated_error(np.array([0.0]), np.array([2.0]))[0] == 2.0
+
+
+def test_the_candidate_with_the_smallest_estimated_error_is_chosen() -> None:
+    """Computed by hand for totals that are spread alike from 0 to 20: each contribution is taken to be in the middle of its bucket."""
+    sizes = {8.0: 4 * 10**5, 12.0: 2 * 10**5, 16.0: 2 * 10**5, 20.0: 2 * 10**5}
+    planned = make_plan(QUERY)
+    (part,) = planned.calibrated.parts
+    noise, selected = part.mean_noise * float(part.unit) / 3, 20_000
+    middles = {7: 4 * 10**5, 10: 2 * 10**5, 14: 2 * 10**5, 20: 2 * 10**5}
+    errors = {}
+    for bound in (8, 12, 16, 24):
+        lost = sum(number * max(middle - bound, 0) for middle, number in middles.items()) / selected
+        errors[bound] = float(estimated_error(np.array([lost]), np.array([noise * bound]))[0])
+    assert best(sizes, selected) == min((bound for bound in errors if bound >= 12), key=lambda bound: errors[bound])
+
+
+def test_noise_behind_a_full_bucket_is_no_tail() -> None:
+    """A thousand draws: a window that reached back into the full bucket would end in noise in many of them."""
+    choice = make_plan(QUERY).choice
+    full = np.zeros(choice.buckets)
+    full[40] = 10**6
+    drawn = choice.pairs.sample(choice.buckets * 1000, SeededEntropy(1)).reshape(1000, choice.buckets)
+    assert {_last_seen(full + noise, choice.pairs) for noise in drawn} == {40}
+
+
+def test_a_tail_of_several_buckets_is_seen_where_none_of_them_is() -> None:
+    choice = make_plan(QUERY).choice
+    deviation, pairs = choice.pairs.standard_deviation, np.zeros(choice.buckets)
+    pairs[40], pairs[41:45] = 10**6, 3 * deviation
+    assert _last_seen(pairs, choice.pairs) == 44
+    pairs[41:45] = deviation
+    assert _last_seen(pairs, choice.pairs) == 40
+
+
+def test_half_of_the_contributions_lie_within_the_bound() -> None:
+    """With so many keys that releasing zeros would be least off."""
+    assert best({8.0: 600, 64.0: 400}, selected=10**9) == 8
+    assert best({8.0: 400, 64.0: 600}, selected=10**9) == 64
 
 
 def test_noise_far_up_does_not_count() -> None:

@@ -96,3 +96,27 @@ def test_what_no_budget_reaches_is_wrong_use(need: Invoke) -> None:
     result = need("--measure", "users()", "--error", 0.05, "--min-users", 600)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: min_users is 600, so a key of 500 users is never shown;")
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (
+            (),
+            "no error is given for seconds_mean; give --error, or --absolute-error seconds_mean NUMBER in its own unit.",
+        ),
+        (("--error", 0.1), "or --total seconds_mean NUMBER, what it is in such a key."),
+        (("--error", 0.1, "--keys-of-user", "5:0.9"), "the shares of users in --keys-of-user add up to 0.9"),
+    ],
+)
+def test_errors_name_options_where_python_has_arguments(need: Invoke, asked: tuple[object, ...], sentence: str) -> None:
+    result = need("--measure", "mean(seconds, 0, 60)", *asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+
+
+def test_what_a_median_costs_is_told(need: Invoke) -> None:
+    asked = ["--measure", "median(seconds, 0, 60)", "--absolute-error", "seconds_median", 6, "--format", "json"]
+    record = json.loads(need(*asked).stdout)
+    assert record["epsilon"] == pytest.approx(1.17, rel=0.01)
+    assert record["chance"] >= 0.95

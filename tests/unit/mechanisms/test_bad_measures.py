@@ -35,6 +35,14 @@ def test_bounds_that_enclose_nothing_are_refused(measure, low, high, message: st
         measure("v", low, high)
 
 
+@pytest.mark.parametrize("measure", [plume.variance, plume.stddev, plume.median, plume.minimum, plume.maximum])
+def test_a_bound_that_is_not_chosen_is_told_from_those_that_are(measure) -> None:
+    with pytest.raises(
+        RangeError, match="high is 'auto'; bounds of counts, sums and means are chosen by it, and no others"
+    ):
+        measure("v", 0, "auto")
+
+
 @pytest.mark.parametrize("measure", [plume.variance, plume.stddev])
 def test_a_variance_of_dates_is_refused(measure) -> None:
     with pytest.raises(RangeError, match="a variance is of numbers, not of dates"):
@@ -68,7 +76,7 @@ def test_a_vector_of_no_columns_or_too_many_or_the_same_twice_is_refused(columns
 
 @pytest.mark.parametrize("norm", [0, -1, float("nan"), float("inf"), "3", True, None])
 def test_a_norm_that_is_no_length_is_refused(norm) -> None:
-    with pytest.raises(RangeError, match="norm"):
+    with pytest.raises(RangeError, match=r"^norm is .*; it must be a number above 0 and at most 1e\+150, such as 3\.$"):
         plume.vector_sum(["v"], norm)
 
 

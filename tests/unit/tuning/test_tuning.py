@@ -381,6 +381,9 @@ def test_whatever_shows_it_says_not_private(tmp_path: Path) -> None:
         ({"measures": [plume.users(name="other")]}, MeasureError, "is none of the query's measures with other bounds"),
         ({"measures": [plume.sum("minutes", 0, 3, name="seconds_sum")]}, MeasureError, "name and column must agree"),
         ({"measures": ["count(3)"]}, MeasureError, "is none of the query's measures"),
+        ({"measures": plume.users()}, UsageError, "measures is CountUsers.*; it must be a list"),
+        ({"limits": 4}, UsageError, "limits is 4; it must be a list"),
+        ({"selections": "auto"}, UsageError, "selections is 'auto'; it must be a list"),
         ({"engine": "spark"}, UsageError, "tuning works on DuckDB only"),
     ],
 )
