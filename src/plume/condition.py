@@ -15,6 +15,7 @@ from sqlglot import exp, parse_one
 
 from plume.errors import ColumnNotFound, ConditionError, shortened
 from plume.plan.expressions import (
+    MOST_WILDCARDS,
     AllOf,
     AnyOf,
     Column,
@@ -26,6 +27,7 @@ from plume.plan.expressions import (
     Like,
     Literal,
     Not,
+    has_too_many_wildcards,
 )
 from plume.redaction import Redaction, redacting
 
@@ -103,7 +105,7 @@ def _condition(tree: Any) -> Expression:  # noqa: C901 - one case per form of th
             low, high = _literal(tree.args["low"]), _literal(tree.args["high"])
             return AllOf((Compare(value, Comparator.AT_LEAST, low), Compare(value, Comparator.AT_MOST, high)))
         case exp.Like() if tree.expression.is_string:
-            like = Like(_column(tree.this), _literal(tree.expression))
+            like = Like(_column(tree.this), _pattern(tree.expression))
             return Not(like) if tree.args.get("negate") else like
         case exp.Column():
             return Compare(_column(tree), Comparator.EQUAL, Literal(value=True))
@@ -128,6 +130,14 @@ def _column(tree: Any) -> Column:
     if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Identifier):
         return Column(tree.name)
     raise _refusal(tree)
+
+
+def _pattern(tree: Any) -> Literal:
+    if has_too_many_wildcards(tree.this):
+        raise ConditionError(
+            f"where holds a pattern of LIKE with more than {MOST_WILDCARDS} wildcards, % and _, which is not allowed; write fewer."
+        )
+    return _literal(tree)
 
 
 def _literal(tree: Any) -> Literal:

@@ -49,7 +49,7 @@ _FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
 EXPRESSIONS = (
     "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
     "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
-    "LENGTH(x)", "x LIKE 'a%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x IN (1, 2, 3, 4, 5, 6, 7)", "x > 5",
+    "LENGTH(x)", f"x LIKE '{'_' * 100}%'", "x + 1", "ROUND(x, 2)", "x = x", "x < x", "x IN (1, 2)", "x IN (1, 2, 3, 4, 5, 6, 7)", "x > 5",
     "x < DATE '2020-01-01'",
     "x < TIMESTAMP '9999-12-31 00:00:00'", "COALESCE(x, x)", "GREATEST(x, x)", "NULLIF(x, x)", "x IS NULL", "STARTS_WITH(x, 'a')",
     "CASE WHEN x = x THEN 1 ELSE 0 END", "ABS(x)", "x % 3", "x",

@@ -72,6 +72,7 @@ def unchecked(patch: Patch) -> None:
     patch.setattr(pipeline, "releases_only_noise", lambda *_: True)
     patch.setattr(pipeline, "uncharged_noisers", lambda *_: ())
     patch.setattr(pipeline, "noisers_of_unknown_keys", lambda *_: ())
+    patch.setattr(pipeline, "unkeyed_steps", lambda *_: ())
 
 
 def sample_scaled(kind: type, factor: Fraction) -> Callable[[Patch], None]:

@@ -525,3 +525,26 @@ def test_small_floating_point_numbers_beside_a_far_moment_in_a_parquet_file_neve
         pq.write_table(rows, tmp_path / "rows.parquet")
         ended.add(outcome(lambda: plume.run(query, tmp_path / "rows.parquet")))
     assert ended == {"released"}
+
+
+@pytest.mark.parametrize("where", ["LIKE", "NOT LIKE"])
+def test_a_long_text_ends_a_run_with_a_pattern_of_many_wildcards_as_a_short_one_does(
+    engine: Engine, where: str
+) -> None:
+    """On Spark ten thousand wildcards ended a run where a text was as long; a hundred, which a pattern may have, do not."""
+    pattern = "_" * 99 + "a" * 10_000 + "%"
+    query = asking(measures=[plume.users()], public_keys=["x"], where=f"t {where} '{pattern}'")
+    for longest in ("a", "a" * 20_000):
+        rows = people(k=["x"] * 3, t=["b", "c", longest])
+        assert outcome(lambda rows=rows: plume.run(query, rows, engine=engine)) == RELEASED
+
+
+def test_a_pattern_of_ten_thousand_wildcards_is_refused_before_a_row_is_read(engine: Engine) -> None:
+    options = "OPTIONS (epsilon = 1, max_groups_contributed = 1, privacy_unit_column = u)"
+    text = f"SELECT WITH DIFFERENTIAL_PRIVACY {options} COUNT(DISTINCT u) AS n FROM t\nWHERE t LIKE '{'_' * 10_000}'"
+    for asked in (text, text.replace("LIKE", "ILIKE")):
+        ends = {
+            outcome(lambda t=t, asked=asked: plume.sql(asked, tables={"t": people(t=["b", t])}, engine=engine))
+            for t in ("a", "a" * 10_000)
+        }
+        assert ends == {"StatementError: line 2, column 7: the pattern of LIKE may hold up to 100 wildcards, % and _."}

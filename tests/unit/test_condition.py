@@ -213,6 +213,16 @@ def test_what_is_no_condition_on_single_rows_is_refused_when_the_query_is_made(k
         asking(where=REFUSED[kind])
 
 
+@pytest.mark.parametrize("wildcards", ["_" * 101, "a_%" * 51])
+def test_a_pattern_with_more_wildcards_than_every_engine_follows_is_refused(wildcards: str) -> None:
+    """Spark descends once for each: ten thousand ended a run as soon as one text was long."""
+    with pytest.raises(
+        ConditionError, match=r"^where holds a pattern of LIKE with more than 100 wildcards, % and _, which"
+    ):
+        asking(where=f"t LIKE '{wildcards}'")
+    assert asking(where=f"t LIKE '{wildcards[:100]}'").where is not None
+
+
 @pytest.mark.parametrize("where", [5, True, b"n = 1", ["n = 1"], {"n": 1}])
 def test_a_condition_that_is_no_text_is_refused(where: Any) -> None:
     with pytest.raises(ConditionError, match=r"^where is .*; it must be text"):

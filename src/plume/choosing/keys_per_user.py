@@ -54,6 +54,7 @@ class NoiseKeysPerUser:
     """Buckets play the part of keys, and each user is in one."""
     reads: tuple[str, ...] = (USERS, FULLNESS)
     writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
+    keys: tuple[str, ...] = (BUCKET,)
     passes: tuple[str, ...] = ()
     chooses_rows: bool = False
     account: None = None

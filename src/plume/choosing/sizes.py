@@ -43,6 +43,7 @@ class NoiseSizes:
     max_keys_per_user: int
     reads: tuple[str, ...] = (PAIRS,)
     writes: tuple[str, ...] = (BUCKET, PAIRS)
+    keys: tuple[str, ...] = (BUCKET,)
     passes: tuple[str, ...] = ()
     chooses_rows: bool = False
     account: None = None

@@ -18,6 +18,7 @@ from plume.plan.analysis import costs, noisers
 from plume.plan.known_keys import noisers_of_unknown_keys
 from plume.plan.nodes import Noise
 from plume.plan.reach import releases_only_noise, unpaid_noisers
+from plume.plan.row_keys import unkeyed_steps
 from plume.privacy.cost import refuse_overspending
 from plume.query import Query
 
@@ -65,7 +66,8 @@ def checked(planned: Planned) -> Planned:
     Guarantee: what passes spends at most the budget, and noise covers what one user can change. Plume section 4.3, docs/privacy.md.
     """
     refuse_overspending(costs(planned.plan), planned.query.budget)
-    found = (unpaid_noisers(planned.plan), uncharged_noisers(planned.plan), noisers_of_unknown_keys(planned.plan))
-    if not releases_only_noise(planned.plan) or any(found):
+    plan = planned.plan
+    found = (unpaid_noisers(plan), uncharged_noisers(plan), unkeyed_steps(plan), noisers_of_unknown_keys(plan))
+    if not releases_only_noise(plan) or any(found):
         raise PlumeBug(f"the {planned.pipeline} plan of this query would release something noise does not cover")
     return planned

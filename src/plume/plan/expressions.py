@@ -284,6 +284,10 @@ class IsIn:
     among: tuple[Literal, ...]
 
 
+MOST_WILDCARDS = 100
+"""How many a pattern may have. Spark descends once for each, as far as a text fits, and with thousands fails on a text that is long."""
+
+
 @dataclass(frozen=True)
 class Like:
     """True where text fits a pattern with % and _."""
@@ -327,5 +331,11 @@ Expression = (
     | IsIn
     | Like
 )
+
+
+def has_too_many_wildcards(pattern: str) -> bool:
+    """Return whether a pattern has more wildcards than every engine follows on every text."""
+    return pattern.count("%") + pattern.count("_") > MOST_WILDCARDS
+
 
 Columns = Mapping[str, Expression]

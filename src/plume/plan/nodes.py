@@ -30,6 +30,10 @@ class Noiser(Protocol):
         """How many keys of one user the noise pays for."""
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that say which row is which, and leave with it."""
+
+    @property
     def reads(self) -> tuple[str, ...]:
         """The exact columns it hides; all other columns it passes on must already be public."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from plume.errors import StatementError
+from plume.plan.expressions import MOST_WILDCARDS, has_too_many_wildcards
 from plume.plan.printing.registry import PRINTERS
 from plume.plan.types import Kind
 from plume.redaction import redacting
@@ -67,17 +68,25 @@ def _refuse_unknown(text: Text, part: Tree) -> None:
     refuse_notes(text, part)
     if isinstance(part, exp.Literal) and not part.is_string and not NUMBER.fullmatch(str(part.this)):
         raise text.refusal(part, "this number cannot be read; write digits, as in 1.5 or 1e6.")
-    if isinstance(part, exp.Like | exp.ILike) and not part.expression.is_string:
-        raise text.refusal(part, "the pattern of LIKE must be a constant.")
-    escapes = PRINTERS[text.language].dialect.statements.escapes_in_patterns
-    if isinstance(part, exp.Like | exp.ILike) and escapes and "\\" in part.expression.this:
-        # Before most characters it is an error there, which may wait for a row.
-        raise text.refusal(
-            part, "the pattern of LIKE must have no backslash, which is an escape on Spark; _ is any character."
-        )
+    if isinstance(part, exp.Like | exp.ILike):
+        _refuse_bad_pattern(text, part)
     if isinstance(part, exp.Round | exp.Floor | exp.Ceil) and not _is_whole(part.args.get("decimals")):
         raise text.refusal(
             part, f"the places of {part.key.upper()} must be a whole number from -{_MOST_PLACES} to {_MOST_PLACES}."
+        )
+
+
+def _refuse_bad_pattern(text: Text, like: Tree) -> None:
+    """Refuse a pattern that an engine could fail on at some row."""
+    if not like.expression.is_string:
+        raise text.refusal(like, "the pattern of LIKE must be a constant.")
+    pattern = like.expression.this
+    if has_too_many_wildcards(pattern):
+        raise text.refusal(like, f"the pattern of LIKE may hold up to {MOST_WILDCARDS} wildcards, % and _.")
+    # Before most characters a backslash is an error there, which may wait for a row.
+    if PRINTERS[text.language].dialect.statements.escapes_in_patterns and "\\" in pattern:
+        raise text.refusal(
+            like, "the pattern of LIKE must have no backslash, which is an escape on Spark; _ is any character."
         )
 
 
