@@ -38,9 +38,11 @@ from plume.plan.nodes import (
     KeepFew,
     KeepSelected,
     KeepUsers,
+    Made,
     Map,
     Node,
     Noise,
+    OnePass,
     Plan,
     Scan,
     roots,
@@ -188,6 +190,10 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             return _reach_of_users(node)
         case Append():
             return _reach_of_append(node)
+        case OnePass():
+            return _unknown(node)
+        case Made():
+            return reach(node.step) if _is_made(node) else _unknown(node)
 
 
 def _limited(rows: Rows, presence: Reach) -> Rows:
@@ -378,6 +384,17 @@ def _listed_above(node: KeepUsers | DropUsers) -> int | None:
     counted = Combine(users.source.name, node.source, (USER,), ((users.where.counted.name, Count()),), gather=(USER,))
     listed = users.source == counted and users.expressions == ((USER, Column(USER)),) and node.user == USER
     return users.where.limit if listed else None
+
+
+def _is_made(node: Made) -> bool:
+    """Return whether a pass makes the step, from no other rows than those that it reads."""
+    read, rows = node.source, [node.step]
+    while rows:
+        one = rows.pop()
+        if isinstance(one, Scan):
+            return False
+        rows += [source for source in sources(one) if source != read.source]
+    return node.step in read.makes
 
 
 def _reach_of_append(node: Append) -> Rows:

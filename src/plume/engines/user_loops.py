@@ -1,0 +1,405 @@
+"""The loops over packed rows, compiled: partition by user, sort, drop what is double, count, split, order, add up.
+
+A row is one integer of 64 bits, the user above the key. All loops are in this one file, since what numba keeps compiled it takes anew
+only when the file of the function changes. They raise on no data, and add integers only; docs/guarantees/bounding.md says why what comes
+out is what the steps of the plan say.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plume.engines.compiled import compiled
+
+Packed = NDArray[np.uint64]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint32]
+Bytes = NDArray[np.uint8]
+
+# Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_UNMIX = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
+_NONE, _ONE, _TEN, _BYTE = np.uint64(0), np.uint64(1), np.uint64(10), np.uint64(255)
+# Rows are moved in pieces that fit a cache, and sorted by as many bits at a time.
+_PIECE = 2**17
+_DIGIT = 11
+DIGITS = 2**_DIGIT
+_LAST_DIGIT = np.uint64(DIGITS - 1)
+# As account_sql.py and privacy/pooled.py have them.
+_ACCOUNT, _STEPS = 2**30, 2**10
+_FIRST_ROWS = 1024
+_MINUS, _ZERO, _COLON, _END_OF_TEXT = 45, 48, 58, 128
+_BLOCK, _LENGTH = 64, 8
+_DIGEST = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
+_HALF = 32
+_SINES = np.array([int(abs(math.sin(turn + 1)) * 2**32) for turn in range(64)], np.uint32)
+
+
+class Layout(NamedTuple):
+    """Where users and keys are in a packed row, and how many bits of a mixed user say which partition it is in."""
+
+    key_bits: np.uint64
+    user_mask: np.uint64
+    part_shift: np.uint64
+    """How many bits of a user are left within a partition."""
+    user_low: np.uint64
+    shifts: Packed
+    masks: Packed
+    lows: Packed
+
+
+class Rule(NamedTuple):
+    """What becomes of a user's keys."""
+
+    limit: int
+    """Users with more keys are above the limit."""
+    kept: int
+    """How many keys of these users count, the first ones in their secret order."""
+    most_keys: int
+    """Over how many keys a weight is spread at the most."""
+    weights: Integers
+    """The weight by number of keys, from 0 on; nothing, if weights are drawn from accounts."""
+    factors: Integers
+    highs: Integers
+    """Each contribution: how many records count at the most, and the factor they are multiplied by."""
+    rates: Floats
+    mosts: Floats
+    charged: Integers
+    """Each charge: its rate, the most it takes, and how many records of a key count at the most."""
+
+
+class Sums(NamedTuple):
+    """What was added up: a row for each key, at the place that the key itself is, or where `keys` has it."""
+
+    keys: Packed
+    sums: Integers
+    used: Integers
+    """How many places are taken, as its only entry; counted where `keys` has them only."""
+
+
+@compiled
+def pack(column: Integers, low: np.uint64, shift: np.uint64, packed: Packed) -> None:
+    """Put the values of a column into their place."""
+    for row in range(len(column)):
+        packed[row] |= (np.uint64(column[row]) - low) << shift
+
+
+@compiled
+def _part(row: np.uint64, layout: Layout) -> np.uint64:
+    return (((row >> layout.key_bits) * _MIX) & layout.user_mask) >> layout.part_shift
+
+
+@compiled
+def count_parts(packed: Packed, layout: Layout, counts: Integers) -> None:
+    """Count the rows of each partition."""
+    for row in packed:
+        counts[_part(row, layout)] += 1
+
+
+@compiled
+def move(packed: Packed, layout: Layout, places: Integers, moved: Packed) -> None:
+    """Move rows to their partitions, in which they have the rest of their user above their key."""
+    parts = len(places)
+    counts, starts = np.empty(parts, np.int64), np.empty(parts, np.int64)
+    buffer = np.empty(min(_PIECE, len(packed)), np.uint64)
+    rest, key = (_ONE << layout.part_shift) - _ONE, (_ONE << layout.key_bits) - _ONE
+    for first in range(0, len(packed), _PIECE):
+        piece = packed[first : first + _PIECE]
+        counts[:] = 0
+        count_parts(piece, layout, counts)
+        start = 0
+        for part in range(parts):
+            starts[part] = start
+            start += counts[part]
+        for row in piece:
+            part = _part(row, layout)
+            user = ((row >> layout.key_bits) * _MIX) & rest
+            buffer[starts[part]] = (user << layout.key_bits) | (row & key)
+            starts[part] += 1
+        for part in range(parts):
+            end, place = starts[part], places[part]
+            for row in range(end - counts[part], end):
+                moved[place] = buffer[row]
+                place += 1
+            places[part] = place
+
+
+@compiled
+def _sorted(rows: Packed, other: Packed, bits: int, counts: Integers) -> tuple[Packed, Packed]:
+    """Sort rows by the digits of their lowest bits; gives the array that has them, and the other one."""
+    shift = _NONE
+    for _ in range(0, bits, _DIGIT):
+        counts[:] = 0
+        for row in rows:
+            counts[(row >> shift) & _LAST_DIGIT] += 1
+        if counts[(rows[0] >> shift) & _LAST_DIGIT] < len(rows):
+            start = 0
+            for digit in range(DIGITS):
+                count = counts[digit]
+                counts[digit] = start
+                start += count
+            for row in rows:
+                digit = (row >> shift) & _LAST_DIGIT
+                other[counts[digit]] = row
+                counts[digit] += 1
+            rows, other = other, rows
+        shift += np.uint64(_DIGIT)
+    return rows, other
+
+
+@compiled
+def _deduplicate(rows: Packed, records: Packed, start: int, key_bits: np.uint64) -> tuple[int, int]:
+    """Leave each key of the user at `start` once, with its number of records; gives where the keys end, and where the user's rows do."""
+    user, end, row = rows[start] >> key_bits, start, start
+    while row < len(rows) and rows[row] >> key_bits == user:
+        if row == start or rows[row] != rows[end - 1]:
+            rows[end] = rows[row]
+            records[end] = _NONE
+            end += 1
+        records[end - 1] += _ONE
+        row += 1
+    return end, row
+
+
+@compiled
+def _left_of_account(records: Packed, rule: Rule) -> int:
+    """Say what measures leave of the account of a user with these records of each key."""
+    left = _ACCOUNT
+    for charge in range(len(rule.rates)):
+        squares = 0
+        for count in records:
+            counted = min(np.int64(count), rule.charged[charge])
+            squares += counted * counted
+        most = rule.mosts[charge]
+        taken = min(np.float64(squares) * rule.rates[charge], most)
+        left -= np.int64(min(math.floor(taken) + 2.0, most))
+    return left
+
+
+@compiled
+def _weight(keys: int, left: int, rule: Rule) -> int:
+    counted = min(keys, rule.most_keys)
+    if len(rule.weights):
+        return rule.weights[counted]
+    return np.int64(math.floor(math.sqrt(np.float64(left * _STEPS // counted))))
+
+
+@compiled
+def _place(key: np.uint64, sums: Sums) -> int:
+    """Find the place of a key, or the free one it gets; whoever asks adds a weight there, so that it is free no more."""
+    if not len(sums.keys):
+        return np.int64(key)
+    last = np.uint64(len(sums.keys) - 1)
+    place = ((key * _MIX) >> np.uint64(_HALF)) & last
+    while sums.sums[place, 0] != 0 and sums.keys[place] != key:
+        place = (place + _ONE) & last
+    if sums.sums[place, 0] == 0:
+        sums.keys[place] = key
+        sums.used[0] += 1
+    return np.int64(place)
+
+
+@compiled
+def _with_room(sums: Sums, more: int) -> Sums:
+    """Give sums in which half of the places stay free when some more keys come in."""
+    size = len(sums.keys)
+    if not size or 2 * (sums.used[0] + more) <= size:
+        return sums
+    while size < 2 * (sums.used[0] + more):
+        size *= 2
+    wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(1, np.int64))
+    for place in range(len(sums.keys)):
+        if sums.sums[place, 0] != 0:
+            wider.sums[_place(sums.keys[place], wider)] = sums.sums[place]
+    return wider
+
+
+@compiled
+def _add(keys: Packed, records: Packed, weight: int, rule: Rule, sums: Sums) -> None:
+    """Add the weight and the contributions of a user within the limit to the user's keys."""
+    for row in range(len(keys)):
+        place = _place(keys[row], sums)
+        sums.sums[place, 0] += weight
+        for number in range(len(rule.factors)):
+            counted = min(np.int64(records[row]), rule.highs[number])
+            sums.sums[place, 1 + number] += rule.factors[number] * counted
+
+
+@compiled
+def _add_first(keys: Packed, orders: Integers, weight: int, rule: Rule, sums: Sums) -> None:
+    """Add the weight of a user above the limit to those keys that come first in the secret order, and of equals the smaller ones."""
+    last, equals = np.int64(0), len(keys)
+    if len(keys) > rule.kept:
+        last = np.partition(orders, rule.kept - 1)[rule.kept - 1]
+        equals = rule.kept - np.sum(orders < last)
+    else:
+        last = np.max(orders)
+    for row in range(len(keys)):
+        if orders[row] < last or (orders[row] == last and equals > 0):
+            sums.sums[_place(keys[row], sums), 0] += weight
+            equals -= orders[row] == last
+
+
+@compiled
+def _write(number: int, text: Bytes, at: int) -> int:
+    """Write a number in decimal; gives where it ends."""
+    left = np.uint64(number)
+    if number < 0:
+        text[at] = _MINUS
+        at += 1
+        left = _NONE - left
+    end = at + 1
+    rest = left // _TEN
+    while rest:
+        end += 1
+        rest //= _TEN
+    for place in range(end - 1, at - 1, -1):
+        text[place] = _ZERO + left % _TEN
+        left //= _TEN
+    return end
+
+
+@compiled
+def _write_measured(number: int, text: Bytes, at: int) -> int:
+    """Write how long a number is, a colon and the number."""
+    length = _write(number, text, at) - at
+    at = _write(length, text, at)
+    text[at] = _COLON
+    return _write(number, text, at + 1)
+
+
+@compiled
+def _turn(mixed: np.uint32, add: np.uint32, by: int, plus: np.uint32) -> np.uint32:
+    total = np.uint32(mixed + add)
+    return np.uint32(plus + np.uint32((total << np.uint32(by)) | (total >> np.uint32(32 - by))))
+
+
+@compiled
+def _digest_block(text: Bytes, at: int, state: Words) -> None:
+    """Take 64 bytes into a digest: MD5 as RFC 1321 has it."""
+    words = np.empty(16, np.uint32)
+    for word in range(16):
+        place = at + 4 * word
+        words[word] = (
+            np.uint32(text[place])
+            | np.uint32(text[place + 1]) << np.uint32(8)
+            | np.uint32(text[place + 2]) << np.uint32(16)
+            | np.uint32(text[place + 3]) << np.uint32(24)
+        )
+    a, b, c, d = state
+    for i in range(0, 16, 4):
+        a = _turn(np.uint32(a + (d ^ (b & (c ^ d)))), np.uint32(words[i] + _SINES[i]), 7, b)
+        d = _turn(np.uint32(d + (c ^ (a & (b ^ c)))), np.uint32(words[i + 1] + _SINES[i + 1]), 12, a)
+        c = _turn(np.uint32(c + (b ^ (d & (a ^ b)))), np.uint32(words[i + 2] + _SINES[i + 2]), 17, d)
+        b = _turn(np.uint32(b + (a ^ (c & (d ^ a)))), np.uint32(words[i + 3] + _SINES[i + 3]), 22, c)
+    for i in range(16, 32, 4):
+        a = _turn(np.uint32(a + (c ^ (d & (b ^ c)))), np.uint32(words[(5 * i + 1) & 15] + _SINES[i]), 5, b)
+        d = _turn(np.uint32(d + (b ^ (c & (a ^ b)))), np.uint32(words[(5 * i + 6) & 15] + _SINES[i + 1]), 9, a)
+        c = _turn(np.uint32(c + (a ^ (b & (d ^ a)))), np.uint32(words[(5 * i + 11) & 15] + _SINES[i + 2]), 14, d)
+        b = _turn(np.uint32(b + (d ^ (a & (c ^ d)))), np.uint32(words[(5 * i) & 15] + _SINES[i + 3]), 20, c)
+    for i in range(32, 48, 4):
+        a = _turn(np.uint32(a + (b ^ c ^ d)), np.uint32(words[(3 * i + 5) & 15] + _SINES[i]), 4, b)
+        d = _turn(np.uint32(d + (a ^ b ^ c)), np.uint32(words[(3 * i + 8) & 15] + _SINES[i + 1]), 11, a)
+        c = _turn(np.uint32(c + (d ^ a ^ b)), np.uint32(words[(3 * i + 11) & 15] + _SINES[i + 2]), 16, d)
+        b = _turn(np.uint32(b + (c ^ d ^ a)), np.uint32(words[(3 * i + 14) & 15] + _SINES[i + 3]), 23, c)
+    for i in range(48, 64, 4):
+        a = _turn(np.uint32(a + (c ^ (b | ~d))), np.uint32(words[(7 * i) & 15] + _SINES[i]), 6, b)
+        d = _turn(np.uint32(d + (b ^ (a | ~c))), np.uint32(words[(7 * i + 7) & 15] + _SINES[i + 1]), 10, a)
+        c = _turn(np.uint32(c + (a ^ (d | ~b))), np.uint32(words[(7 * i + 14) & 15] + _SINES[i + 2]), 15, d)
+        b = _turn(np.uint32(b + (d ^ (c | ~a))), np.uint32(words[(7 * i + 21) & 15] + _SINES[i + 3]), 21, c)
+    state[0] += a
+    state[1] += b
+    state[2] += c
+    state[3] += d
+
+
+@compiled
+def order_of(text: Bytes, length: int, state: Words) -> int:
+    """Give the first 48 bits of the MD5 digest of a text as a number, as the SQL of a secret order does; `text` has room for its end."""
+    blocks = (length + _LENGTH) // _BLOCK + 1
+    text[length : blocks * _BLOCK] = 0
+    text[length] = _END_OF_TEXT
+    for place in range(_LENGTH):
+        text[blocks * _BLOCK - _LENGTH + place] = (np.uint64(8 * length) >> np.uint64(8 * place)) & _BYTE
+    state[0], state[1], state[2], state[3] = _DIGEST
+    for block in range(blocks):
+        _digest_block(text, block * _BLOCK, state)
+    order = _NONE
+    for place in range(6):
+        byte = (np.uint64(state[place // 4]) >> np.uint64(8 * (place % 4))) & _BYTE
+        order = (order << np.uint64(8)) | byte
+    return np.int64(order)
+
+
+@compiled
+def _list_user(user: int, keys: Packed, layout: Layout, text: Bytes, salted: int, listed: Integers) -> None:
+    """Write a user above the limit into rows: the user, the parts of each key, and last the secret order; the text begins with the salt."""
+    state, parts, last = np.empty(4, np.uint32), len(layout.shifts), listed.shape[1] - 1
+    begin = _write_measured(user, text, salted)
+    for row in range(len(keys)):
+        listed[row, 0] = user
+        at = begin
+        for part in range(parts):
+            value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
+            listed[row, 1 + part] = value
+            at = _write_measured(value, text, at) if part < parts - 1 else _write(value, text, at)
+        listed[row, last] = order_of(text, at, state)
+
+
+@compiled
+def _longer(listed: Integers, found: int, more: int) -> Integers:
+    """Give rows with room for some more."""
+    if found + more <= len(listed):
+        return listed
+    longer = np.empty((2 * (found + more), listed.shape[1]), np.int64)
+    longer[:found] = listed[:found]
+    return longer
+
+
+@compiled
+def add_up(
+    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums, text: Bytes, salted: int
+) -> tuple[Sums, Integers]:
+    """Add up the users of some partitions by key, and list the rows of those above the limit."""
+    columns, found = len(layout.shifts), 0
+    listed = np.empty((_FIRST_ROWS, columns + 5), np.int64)
+    counts, key_mask = np.empty(DIGITS, np.int64), (_ONE << layout.key_bits) - _ONE
+    bits = np.int64(layout.part_shift + layout.key_bits)
+    longest = 0
+    for part in range(parts[0], parts[1]):
+        longest = max(longest, starts[part + 1] - starts[part])
+    other = np.empty(longest, np.uint64)
+    for part in range(parts[0], parts[1]):
+        given = moved[starts[part] : starts[part + 1]]
+        if not len(given):
+            continue
+        rows, records = _sorted(given, other[: len(given)], bits, counts)
+        row = 0
+        while row < len(rows):
+            rest, start = rows[row] >> layout.key_bits, row
+            end, row = _deduplicate(rows, records, start, layout.key_bits)
+            keys, count = rows[start:end], end - start
+            for each in range(count):
+                keys[each] &= key_mask
+            of_keys = records[start:end]
+            left = _left_of_account(of_keys, rule)
+            weight = _weight(count, left, rule)
+            sums = _with_room(sums, count)
+            if count <= rule.limit:
+                _add(keys, of_keys, weight, rule, sums)
+                continue
+            listed = _longer(listed, found, count)
+            of_user = listed[found : found + count]
+            mixed = (np.uint64(part) << layout.part_shift) | rest
+            user = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
+            _list_user(user, keys, layout, text, salted, of_user)
+            for each in range(count):
+                of_user[each, columns + 1] = of_keys[each]
+            of_user[:, columns + 2] = count
+            of_user[:, columns + 3] = left
+            _add_first(keys, of_user[:, columns + 4].copy(), weight, rule, sums)
+            found += count
+    return sums, listed[:found].copy()
