@@ -107,7 +107,9 @@ class DuckDBSession:
 
     def hand_over(self, name: str, select: str) -> list[pa.RecordBatch]:
         """Give the rows of a SELECT to this process, for exact steps that are made here."""
-        batches: list[pa.RecordBatch] = withheld(name, lambda: self._connection.sql(select).to_arrow_table().to_batches())
+        batches: list[pa.RecordBatch] = withheld(
+            name, lambda: self._connection.sql(select).to_arrow_table().to_batches()
+        )
         return batches
 
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
@@ -137,9 +139,7 @@ class DuckDBSession:
 class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
-    def __init__(
-        self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path], room: int = 0
-    ) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path], room: int = 0) -> None:
         super().__init__(connection, room)
         self._files, self._found = files, _versions(files)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")

@@ -173,13 +173,12 @@ def _added_up(
     free: SimpleQueue[Sums] = SimpleQueue()
     for _ in range(crew.number):
         free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved)))
-    rule = _rule(recipe)
+    rule, given = _rule(recipe), np.frombuffer(salt.encode(), np.uint8)
 
     def add(parts: tuple[int, int]) -> Integers:
-        text = _salted(salt, len(recipe.keys))
         sums = free.get()
         try:
-            sums, above = loops.add_up(moved, starts, parts, layout, rule, sums, text, len(salt.encode()))
+            sums, above = loops.add_up(moved, starts, parts, layout, rule, sums, given)
         finally:
             free.put(sums)  # other threads wait for it, also where memory ran out in this one
         return above
@@ -222,14 +221,6 @@ def _rule(recipe: Recipe) -> Rule:
     )
 
 
-def _salted(salt: str, keys: int) -> NDArray[np.uint8]:
-    """Give room for the longest text that is hashed and its end, with the salt at its beginning."""
-    given = salt.encode()
-    text = np.zeros(len(given) + 24 * (keys + 1) + 128, np.uint8)
-    text[: len(given)] = np.frombuffer(given, np.uint8)
-    return text
-
-
 def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums]) -> pa.Table:
     """Put sums of all threads together, and take packed keys apart."""
     keys, sums = _together(found)
@@ -245,7 +236,9 @@ def _together(found: Sequence[Sums]) -> tuple[Packed, Integers]:
         keys = np.flatnonzero(total[:, 0])
         return keys.astype(np.uint64), total[keys]
     used = [one.sums[:, 0] != 0 for one in found]
-    keys, places = np.unique(np.concatenate([one.keys[at] for one, at in zip(found, used, strict=True)]), return_inverse=True)
+    keys, places = np.unique(
+        np.concatenate([one.keys[at] for one, at in zip(found, used, strict=True)]), return_inverse=True
+    )
     total = np.zeros((len(keys), found[0].sums.shape[1]), np.int64)
     np.add.at(total, places, np.concatenate([one.sums[at] for one, at in zip(found, used, strict=True)]))
     return keys, total

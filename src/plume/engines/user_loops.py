@@ -18,6 +18,8 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint32]
 Bytes = NDArray[np.uint8]
+# An integer of Python or of numpy, which are the same once they are compiled.
+Whole = Any
 
 # Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -30,11 +32,17 @@ DIGITS = 2**_DIGIT
 _LAST_DIGIT = np.uint64(DIGITS - 1)
 # As account_sql.py and privacy/pooled.py have them.
 _ACCOUNT, _STEPS = 2**30, 2**10
+# Of users above the limit: the user, the number of records, of keys, what is left of the account, the order.
+COLUMNS_BESIDE_KEYS = 5
 _FIRST_ROWS = 1024
+# A number in decimal is up to 20 characters, and before it stand its length and a colon.
+_LONGEST_PART = 24
 _MINUS, _ZERO, _COLON, _END_OF_TEXT = 45, 48, 58, 128
 _BLOCK, _LENGTH = 64, 8
 _DIGEST = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _HALF = 32
+# Of a digest and of a block that is taken into it.
+WORDS = 4 + 16
 _SINES = np.array([int(abs(math.sin(turn + 1)) * 2**32) for turn in range(64)], np.uint32)
 
 
@@ -69,6 +77,25 @@ class Rule(NamedTuple):
     mosts: Floats
     charged: Integers
     """Each charge: its rate, the most it takes, and how many records of a key count at the most."""
+
+
+class Users(NamedTuple):
+    """The users of a partition: their keys, each once, with its records; where those of each user end, and what is known of the user."""
+
+    rows: Packed
+    records: Packed
+    ends: Integers
+    left: Integers
+    weights: Integers
+
+
+class Listed(NamedTuple):
+    """Rows of users above the limit, of which so many are found; and a text that begins with the salt, for what is hashed."""
+
+    rows: Integers
+    found: Whole
+    text: Bytes
+    salted: Whole
 
 
 class Sums(NamedTuple):
@@ -128,7 +155,7 @@ def move(packed: Packed, layout: Layout, places: Integers, moved: Packed) -> Non
 
 
 @compiled
-def _sorted(rows: Packed, other: Packed, bits: int, counts: Integers) -> tuple[Packed, Packed]:
+def _sorted(rows: Packed, other: Packed, bits: Whole, counts: Integers) -> tuple[Packed, Packed]:
     """Sort rows by the digits of their lowest bits; gives the array that has them, and the other one."""
     shift = _NONE
     for _ in range(0, bits, _DIGIT):
@@ -151,59 +178,62 @@ def _sorted(rows: Packed, other: Packed, bits: int, counts: Integers) -> tuple[P
 
 
 @compiled
-def _deduplicate(rows: Packed, records: Packed, start: int, key_bits: np.uint64) -> tuple[int, int]:
-    """Leave each key of the user at `start` once, with its number of records; gives where the keys end, and where the user's rows do."""
-    user, end, row = rows[start] >> key_bits, start, start
-    while row < len(rows) and rows[row] >> key_bits == user:
-        if row == start or rows[row] != rows[end - 1]:
-            rows[end] = rows[row]
-            records[end] = _NONE
-            end += 1
-        records[end - 1] += _ONE
-        row += 1
-    return end, row
+def _gather(rows: Packed, records: Packed, ends: Integers, key_bits: np.uint64) -> Whole:
+    """Leave each key of each user once, and count its records; gives the number of users. `ends` says where the keys of each user end."""
+    users, end = 0, 0
+    for row in range(len(rows)):
+        this = rows[row]
+        if end and rows[end - 1] == this:
+            records[end - 1] += _ONE
+            continue
+        if end and rows[end - 1] >> key_bits != this >> key_bits:
+            ends[users] = end
+            users += 1
+        rows[end] = this
+        records[end] = _ONE
+        end += 1
+    ends[users] = end
+    return users + 1
 
 
 @compiled
-def _left_of_account(records: Packed, rule: Rule) -> int:
-    """Say what measures leave of the account of a user with these records of each key."""
-    left = _ACCOUNT
-    for charge in range(len(rule.rates)):
-        squares = 0
-        for count in records:
-            counted = min(np.int64(count), rule.charged[charge])
-            squares += counted * counted
-        most = rule.mosts[charge]
-        taken = min(np.float64(squares) * rule.rates[charge], most)
-        left -= np.int64(min(math.floor(taken) + 2.0, most))
-    return left
+def _weigh(users: Users, rule: Rule) -> None:
+    """Say what measures leave of the account of each user, and what weight the user gives to each key."""
+    rates, mosts, charged, weights = rule.rates, rule.mosts, rule.charged, rule.weights
+    start = 0
+    for user in range(len(users.ends)):
+        end, left = users.ends[user], np.int64(_ACCOUNT)
+        for charge in range(len(rates)):
+            squares, high = np.int64(0), charged[charge]
+            for row in range(start, end):
+                counted = min(np.int64(users.records[row]), high)
+                squares += counted * counted
+            taken = min(np.float64(squares) * rates[charge], mosts[charge])
+            left -= np.int64(min(math.floor(taken) + 2.0, mosts[charge]))
+        keys = min(end - start, rule.most_keys)
+        users.left[user] = left
+        if len(weights):
+            users.weights[user] = weights[keys]
+        else:
+            users.weights[user] = np.int64(math.floor(math.sqrt(np.float64(left * _STEPS // keys))))
+        start = end
 
 
 @compiled
-def _weight(keys: int, left: int, rule: Rule) -> int:
-    counted = min(keys, rule.most_keys)
-    if len(rule.weights):
-        return rule.weights[counted]
-    return np.int64(math.floor(math.sqrt(np.float64(left * _STEPS // counted))))
-
-
-@compiled
-def _place(key: np.uint64, sums: Sums) -> int:
+def _place(key: np.uint64, keys: Packed, sums: Integers, used: Integers) -> Whole:
     """Find the place of a key, or the free one it gets; whoever asks adds a weight there, so that it is free no more."""
-    if not len(sums.keys):
-        return np.int64(key)
-    last = np.uint64(len(sums.keys) - 1)
+    last = np.uint64(len(keys) - 1)
     place = ((key * _MIX) >> np.uint64(_HALF)) & last
-    while sums.sums[place, 0] != 0 and sums.keys[place] != key:
+    while sums[place, 0] != 0 and keys[place] != key:
         place = (place + _ONE) & last
-    if sums.sums[place, 0] == 0:
-        sums.keys[place] = key
-        sums.used[0] += 1
-    return np.int64(place)
+    if sums[place, 0] == 0:
+        keys[place] = key
+        used[0] += 1
+    return place
 
 
 @compiled
-def _with_room(sums: Sums, more: int) -> Sums:
+def _with_room(sums: Sums, more: Whole) -> Sums:
     """Give sums in which half of the places stay free when some more keys come in."""
     size = len(sums.keys)
     if not size or 2 * (sums.used[0] + more) <= size:
@@ -213,38 +243,46 @@ def _with_room(sums: Sums, more: int) -> Sums:
     wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(1, np.int64))
     for place in range(len(sums.keys)):
         if sums.sums[place, 0] != 0:
-            wider.sums[_place(sums.keys[place], wider)] = sums.sums[place]
+            wider.sums[_place(sums.keys[place], wider.keys, wider.sums, wider.used)] = sums.sums[place]
     return wider
 
 
 @compiled
-def _add(keys: Packed, records: Packed, weight: int, rule: Rule, sums: Sums) -> None:
-    """Add the weight and the contributions of a user within the limit to the user's keys."""
-    for row in range(len(keys)):
-        place = _place(keys[row], sums)
-        sums.sums[place, 0] += weight
-        for number in range(len(rule.factors)):
-            counted = min(np.int64(records[row]), rule.highs[number])
-            sums.sums[place, 1 + number] += rule.factors[number] * counted
+def _add(users: Users, layout: Layout, rule: Rule, sums: Sums) -> None:
+    """Add the weights and the contributions of users within the limit to their keys."""
+    # Taken out of their tuples here, since what a loop takes out of one is counted by numba each time.
+    rows, records, totals, keys, used = users.rows, users.records, sums.sums, sums.keys, sums.used
+    factors, highs, limit = rule.factors, rule.highs, rule.limit
+    key_mask, start, is_direct = (_ONE << layout.key_bits) - _ONE, np.int64(0), len(keys) == 0
+    for user in range(len(users.ends)):
+        end, weight = users.ends[user], users.weights[user]
+        if end - start <= limit:
+            for row in range(start, end):
+                key = rows[row] & key_mask
+                place = key if is_direct else _place(key, keys, totals, used)
+                totals[place, 0] += weight
+                for number in range(len(factors)):
+                    totals[place, 1 + number] += factors[number] * min(np.int64(records[row]), highs[number])
+        start = end
 
 
 @compiled
-def _add_first(keys: Packed, orders: Integers, weight: int, rule: Rule, sums: Sums) -> None:
-    """Add the weight of a user above the limit to those keys that come first in the secret order, and of equals the smaller ones."""
-    last, equals = np.int64(0), len(keys)
-    if len(keys) > rule.kept:
-        last = np.partition(orders, rule.kept - 1)[rule.kept - 1]
-        equals = rule.kept - np.sum(orders < last)
-    else:
-        last = np.max(orders)
+def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums: Sums) -> None:
+    """Add the weight of a user above the limit to the `kept` keys that come first in the secret order, and of equals the smaller ones."""
+    last, equals = np.max(orders), len(keys)
+    if len(keys) > kept:
+        last = np.partition(orders, kept - 1)[kept - 1]
+        equals = kept - np.sum(orders < last)
     for row in range(len(keys)):
         if orders[row] < last or (orders[row] == last and equals > 0):
-            sums.sums[_place(keys[row], sums), 0] += weight
+            key = keys[row]
+            place = _place(key, sums.keys, sums.sums, sums.used) if len(sums.keys) else key
+            sums.sums[place, 0] += weight
             equals -= orders[row] == last
 
 
 @compiled
-def _write(number: int, text: Bytes, at: int) -> int:
+def _write(number: Whole, text: Bytes, at: Whole) -> Whole:
     """Write a number in decimal; gives where it ends."""
     left = np.uint64(number)
     if number < 0:
@@ -263,7 +301,7 @@ def _write(number: int, text: Bytes, at: int) -> int:
 
 
 @compiled
-def _write_measured(number: int, text: Bytes, at: int) -> int:
+def _write_measured(number: Whole, text: Bytes, at: Whole) -> Whole:
     """Write how long a number is, a colon and the number."""
     length = _write(number, text, at) - at
     at = _write(length, text, at)
@@ -272,15 +310,15 @@ def _write_measured(number: int, text: Bytes, at: int) -> int:
 
 
 @compiled
-def _turn(mixed: np.uint32, add: np.uint32, by: int, plus: np.uint32) -> np.uint32:
+def _turn(mixed: np.uint32, add: np.uint32, by: Whole, plus: np.uint32) -> np.uint32:
     total = np.uint32(mixed + add)
     return np.uint32(plus + np.uint32((total << np.uint32(by)) | (total >> np.uint32(32 - by))))
 
 
 @compiled
-def _digest_block(text: Bytes, at: int, state: Words) -> None:
-    """Take 64 bytes into a digest: MD5 as RFC 1321 has it."""
-    words = np.empty(16, np.uint32)
+def _digest_block(text: Bytes, at: Whole, digest: Words) -> None:
+    """Take 64 bytes into a digest, in the first four words: MD5 as RFC 1321 has it. The others have room for the bytes as words."""
+    words = digest[4:]
     for word in range(16):
         place = at + 4 * word
         words[word] = (
@@ -289,7 +327,7 @@ def _digest_block(text: Bytes, at: int, state: Words) -> None:
             | np.uint32(text[place + 2]) << np.uint32(16)
             | np.uint32(text[place + 3]) << np.uint32(24)
         )
-    a, b, c, d = state
+    a, b, c, d = digest[0], digest[1], digest[2], digest[3]
     for i in range(0, 16, 4):
         a = _turn(np.uint32(a + (d ^ (b & (c ^ d)))), np.uint32(words[i] + _SINES[i]), 7, b)
         d = _turn(np.uint32(d + (c ^ (a & (b ^ c)))), np.uint32(words[i + 1] + _SINES[i + 1]), 12, a)
@@ -310,96 +348,100 @@ def _digest_block(text: Bytes, at: int, state: Words) -> None:
         d = _turn(np.uint32(d + (b ^ (a | ~c))), np.uint32(words[(7 * i + 7) & 15] + _SINES[i + 1]), 10, a)
         c = _turn(np.uint32(c + (a ^ (d | ~b))), np.uint32(words[(7 * i + 14) & 15] + _SINES[i + 2]), 15, d)
         b = _turn(np.uint32(b + (d ^ (c | ~a))), np.uint32(words[(7 * i + 21) & 15] + _SINES[i + 3]), 21, c)
-    state[0] += a
-    state[1] += b
-    state[2] += c
-    state[3] += d
+    digest[0] += a
+    digest[1] += b
+    digest[2] += c
+    digest[3] += d
 
 
 @compiled
-def order_of(text: Bytes, length: int, state: Words) -> int:
+def order_of(text: Bytes, length: Whole, digest: Words) -> Whole:
     """Give the first 48 bits of the MD5 digest of a text as a number, as the SQL of a secret order does; `text` has room for its end."""
     blocks = (length + _LENGTH) // _BLOCK + 1
-    text[length : blocks * _BLOCK] = 0
+    for place in range(length, blocks * _BLOCK):
+        text[place] = 0
     text[length] = _END_OF_TEXT
     for place in range(_LENGTH):
         text[blocks * _BLOCK - _LENGTH + place] = (np.uint64(8 * length) >> np.uint64(8 * place)) & _BYTE
-    state[0], state[1], state[2], state[3] = _DIGEST
+    digest[0], digest[1], digest[2], digest[3] = _DIGEST
     for block in range(blocks):
-        _digest_block(text, block * _BLOCK, state)
+        _digest_block(text, block * _BLOCK, digest)
     order = _NONE
     for place in range(6):
-        byte = (np.uint64(state[place // 4]) >> np.uint64(8 * (place % 4))) & _BYTE
+        byte = (np.uint64(digest[place // 4]) >> np.uint64(8 * (place % 4))) & _BYTE
         order = (order << np.uint64(8)) | byte
     return np.int64(order)
 
 
 @compiled
-def _list_user(user: int, keys: Packed, layout: Layout, text: Bytes, salted: int, listed: Integers) -> None:
-    """Write a user above the limit into rows: the user, the parts of each key, and last the secret order; the text begins with the salt."""
-    state, parts, last = np.empty(4, np.uint32), len(layout.shifts), listed.shape[1] - 1
-    begin = _write_measured(user, text, salted)
+def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
+    """Write the parts of each key of a user into rows, and last their place in the secret order."""
+    digest, parts, text = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text
+    begin = _write_measured(user, text, listed.salted)
     for row in range(len(keys)):
-        listed[row, 0] = user
         at = begin
         for part in range(parts):
             value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
-            listed[row, 1 + part] = value
+            rows[row, 1 + part] = value
             at = _write_measured(value, text, at) if part < parts - 1 else _write(value, text, at)
-        listed[row, last] = order_of(text, at, state)
+        rows[row, parts + COLUMNS_BESIDE_KEYS - 1] = order_of(text, at, digest)
 
 
 @compiled
-def _longer(listed: Integers, found: int, more: int) -> Integers:
-    """Give rows with room for some more."""
-    if found + more <= len(listed):
+def _with_rows(listed: Listed, more: Whole) -> Listed:
+    """Give a list with room for some more rows."""
+    needed = listed.found + more
+    if needed <= len(listed.rows):
         return listed
-    longer = np.empty((2 * (found + more), listed.shape[1]), np.int64)
-    longer[:found] = listed[:found]
-    return longer
+    longer = np.empty((2 * needed, listed.rows.shape[1]), np.int64)
+    longer[: listed.found] = listed.rows[: listed.found]
+    return Listed(longer, listed.found, listed.text, listed.salted)
+
+
+@compiled
+def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sums, listed: Listed) -> Listed:
+    """List the rows of users above the limit, and add their weights to the keys that come first."""
+    columns, key_mask, start = len(layout.shifts), (_ONE << layout.key_bits) - _ONE, np.int64(0)
+    for user in range(len(users.ends)):
+        end = users.ends[user]
+        count = end - start
+        if count > rule.limit:
+            listed = _with_rows(listed, count)
+            rows, keys = listed.rows[listed.found : listed.found + count], users.rows[start:end] & key_mask
+            mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
+            known = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
+            rows[:, 0] = known
+            _order(known, keys, layout, listed, rows)
+            for row in range(count):
+                rows[row, columns + 1] = np.int64(users.records[start + row])
+            rows[:, columns + 2] = count
+            rows[:, columns + 3] = users.left[user]
+            _add_first(keys, rows[:, columns + 4].copy(), users.weights[user], rule.kept, sums)
+            listed = Listed(listed.rows, listed.found + count, listed.text, listed.salted)
+        start = end
+    return listed
 
 
 @compiled
 def add_up(
-    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums, text: Bytes, salted: int
+    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums, salt: Bytes
 ) -> tuple[Sums, Integers]:
     """Add up the users of some partitions by key, and list the rows of those above the limit."""
-    columns, found = len(layout.shifts), 0
-    listed = np.empty((_FIRST_ROWS, columns + 5), np.int64)
-    counts, key_mask = np.empty(DIGITS, np.int64), (_ONE << layout.key_bits) - _ONE
-    bits = np.int64(layout.part_shift + layout.key_bits)
-    longest = 0
+    columns, longest = len(layout.shifts), np.int64(0)
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
-    other = np.empty(longest, np.uint64)
+    other, (ends, left, weights) = np.empty(longest, np.uint64), np.empty((3, longest), np.int64)
+    text = np.zeros(len(salt) + _LONGEST_PART * (columns + 1) + 2 * _BLOCK, np.uint8)
+    text[: len(salt)] = salt
+    listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(salt))
+    counts, bits = np.empty(DIGITS, np.int64), np.int64(layout.part_shift + layout.key_bits)
     for part in range(parts[0], parts[1]):
         given = moved[starts[part] : starts[part + 1]]
-        if not len(given):
-            continue
-        rows, records = _sorted(given, other[: len(given)], bits, counts)
-        row = 0
-        while row < len(rows):
-            rest, start = rows[row] >> layout.key_bits, row
-            end, row = _deduplicate(rows, records, start, layout.key_bits)
-            keys, count = rows[start:end], end - start
-            for each in range(count):
-                keys[each] &= key_mask
-            of_keys = records[start:end]
-            left = _left_of_account(of_keys, rule)
-            weight = _weight(count, left, rule)
-            sums = _with_room(sums, count)
-            if count <= rule.limit:
-                _add(keys, of_keys, weight, rule, sums)
-                continue
-            listed = _longer(listed, found, count)
-            of_user = listed[found : found + count]
-            mixed = (np.uint64(part) << layout.part_shift) | rest
-            user = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
-            _list_user(user, keys, layout, text, salted, of_user)
-            for each in range(count):
-                of_user[each, columns + 1] = of_keys[each]
-            of_user[:, columns + 2] = count
-            of_user[:, columns + 3] = left
-            _add_first(keys, of_user[:, columns + 4].copy(), weight, rule, sums)
-            found += count
-    return sums, listed[:found].copy()
+        if len(given):
+            rows, records = _sorted(given, other[: len(given)], bits, counts)
+            users = Users(rows, records, ends[: _gather(rows, records, ends, layout.key_bits)], left, weights)
+            _weigh(users, rule)
+            sums = _with_room(sums, users.ends[-1])
+            _add(users, layout, rule, sums)
+            listed = _list_above(part, users, layout, rule, sums, listed)
+    return sums, listed.rows[: listed.found].copy()

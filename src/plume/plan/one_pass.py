@@ -126,7 +126,9 @@ def recipe_of(one: OnePass) -> Recipe | None:
     """Say what a pass does; None, if no recipe says all of it."""
     keyed, above = one.makes
     found = _steps_of(keyed) if isinstance(keyed, Combine) else None
-    return _recipe(found) if found is not None and found.above == above and one.source == found.combined.source else None
+    return (
+        _recipe(found) if found is not None and found.above == above and one.source == found.combined.source else None
+    )
 
 
 def _passes(plan: Plan) -> Iterator[OnePass]:
@@ -137,7 +139,15 @@ def _passes(plan: Plan) -> Iterator[OnePass]:
 
 
 def _are_read_by_nobody_else(found: _Steps, plan: Plan) -> bool:
-    inside = (found.combined, found.counted, found.uncut, found.of_uncut, found.bounded, found.of_bounded, found.weights)
+    inside = (
+        found.combined,
+        found.counted,
+        found.uncut,
+        found.of_uncut,
+        found.bounded,
+        found.of_bounded,
+        found.weights,
+    )
     names = {step.name for step in (*inside, found.above, found.keyed)}
     return all(reader.name in names for step in inside for reader in readers_of(step, plan))
 
@@ -145,14 +155,18 @@ def _are_read_by_nobody_else(found: _Steps, plan: Plan) -> bool:
 def _steps_of(keyed: Combine) -> _Steps | None:
     """Find steps in the places in which a pass expects them; what they say is not looked at."""
     match keyed.source:
-        case Append(
-            sources=(
-                Map(
-                    source=Map(source=CountKeys(source=Combine(source=Map(source=Scan())) as combined) as counted) as uncut
-                ) as of_uncut,
-                Map(source=KeepFew(source=Map() as above) as bounded) as of_bounded,
-            )
-        ) as weights:
+        case (
+            Append(
+                sources=(
+                    Map(
+                        source=Map(
+                            source=CountKeys(source=Combine(source=Map(source=Scan())) as combined) as counted
+                        ) as uncut
+                    ) as of_uncut,
+                    Map(source=KeepFew(source=Map() as above) as bounded) as of_bounded,
+                )
+            ) as weights
+        ):
             return _Steps(combined, counted, uncut, of_uncut, above, bounded, of_bounded, weights, keyed)
         case _:
             return None
