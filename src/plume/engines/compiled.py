@@ -4,14 +4,16 @@ What is compiled is kept for the next process. It is read back as a pickle, whic
 this user can write to, and nowhere else: docs/decisions/0081-loops-in-numba.md.
 """
 
+import hashlib
 import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 _Loop = TypeVar("_Loop", bound=Callable[..., object])
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -24,20 +26,17 @@ def is_there() -> bool:
 
 def compiled(loop: _Loop) -> _Loop:
     """Compile a function when it is first called, or read back what was compiled; other threads of Python run meanwhile."""
-    from numba import config, njit  # noqa: PLC0415 - an extra, which takes a while to import
-
+    numba: Any = import_module("numba")  # an extra, which takes a while to import
     folder = private_folder()
     if folder is None:
-        found: _Loop = njit(nogil=True)(loop)
-        return found
-    before = config.CACHE_DIR
+        return cast("_Loop", numba.njit(nogil=True)(loop))
+    before = numba.config.CACHE_DIR
     # numba reads it when the function is wrapped, and nobody else's functions are to land there.
-    config.CACHE_DIR = str(folder)
+    numba.config.CACHE_DIR = str(folder)
     try:
-        found = njit(nogil=True, cache=True)(loop)
+        return cast("_Loop", numba.njit(nogil=True, cache=True)(loop))
     finally:
-        config.CACHE_DIR = before
-    return found
+        numba.config.CACHE_DIR = before
 
 
 @cache
@@ -46,10 +45,19 @@ def private_folder() -> Path | None:
     given = os.environ.get("XDG_CACHE_HOME", "")
     with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
         caches = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
-        folder = caches.resolve() / "plume" / "compiled"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        caches.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = caches.resolve()
+        for name in ("plume", "compiled", _version()):
+            folder = folder / name
+            folder.mkdir(mode=0o700, exist_ok=True)
         return folder if is_private(folder) else None
     return None
+
+
+def _version() -> str:
+    """Name what is compiled by its text: numba looks at the file of a function, and not at those of the functions that it calls."""
+    texts = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*_loops.py")))
+    return hashlib.sha256(b"".join(texts)).hexdigest()[:16]
 
 
 def is_private(folder: Path) -> bool:

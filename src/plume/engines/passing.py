@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -58,7 +58,7 @@ def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], salt: str, threads:
         if sum(one.bits for one in ranges) > _BITS:
             return None
         layout = _layout(ranges, rows)
-        moved, starts = _partitioned(batches, layout, ranges, crew)
+        moved, starts = _partitioned(batches, layout, crew)
         sums, above = _added_up(recipe, layout, (moved, starts), salt, crew)
     return Passed(_keyed(recipe, layout, sums), _above(recipe, above))
 
@@ -70,7 +70,7 @@ class _Threads:
         self.number = number
         self._pool = ThreadPoolExecutor(number)
 
-    def __enter__(self) -> "_Threads":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,9 +134,7 @@ def _unsigned(value: int) -> np.uint64:
     return np.uint64(value % 2**_BITS)
 
 
-def _partitioned(
-    batches: list[pa.RecordBatch], layout: Layout, ranges: Sequence[_Range], crew: _Threads
-) -> tuple[Packed, Integers]:
+def _partitioned(batches: list[pa.RecordBatch], layout: Layout, crew: _Threads) -> tuple[Packed, Integers]:
     """Pack rows, and move those of each partition together; each batch is let go once it is packed."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
@@ -173,12 +171,12 @@ def _added_up(
     free: SimpleQueue[Sums] = SimpleQueue()
     for _ in range(crew.number):
         free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved)))
-    rule, given = _rule(recipe), np.frombuffer(salt.encode(), np.uint8)
+    rule = _rule(recipe, salt)
 
     def add(parts: tuple[int, int]) -> Integers:
         sums = free.get()
         try:
-            sums, above = loops.add_up(moved, starts, parts, layout, rule, sums, given)
+            sums, above = loops.add_up(moved, starts, parts, layout, rule, sums)
         finally:
             free.put(sums)  # other threads wait for it, also where memory ran out in this one
         return above
@@ -205,7 +203,7 @@ def _no_sums(contributions: int, key_bits: int, rows: int) -> Sums:
     return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(1, np.int64))
 
 
-def _rule(recipe: Recipe) -> Rule:
+def _rule(recipe: Recipe, salt: str) -> Rule:
     weight = recipe.weight
     weights = [] if isinstance(weight, Drawn) else [weight.weight_of(keys) for keys in range(weight.most + 1)]
     return Rule(
@@ -218,6 +216,7 @@ def _rule(recipe: Recipe) -> Rule:
         rates=np.array([charge.rate for _, charge in recipe.charges], np.float64),
         mosts=np.array([charge.most for _, charge in recipe.charges], np.float64),
         charged=np.array([counted.high for counted, _ in recipe.charges], np.int64),
+        salt=np.frombuffer(salt.encode(), np.uint8),
     )
 
 
@@ -233,8 +232,8 @@ def _together(found: Sequence[Sums]) -> tuple[Packed, Integers]:
     """Add up what threads found of the same keys."""
     if not len(found[0].keys):
         total = sum((one.sums for one in found[1:]), found[0].sums)
-        keys = np.flatnonzero(total[:, 0])
-        return keys.astype(np.uint64), total[keys]
+        places = np.flatnonzero(total[:, 0])
+        return places.astype(np.uint64), total[places]
     used = [one.sums[:, 0] != 0 for one in found]
     keys, places = np.unique(
         np.concatenate([one.keys[at] for one, at in zip(found, used, strict=True)]), return_inverse=True

@@ -1,30 +1,26 @@
 """The loops over packed rows, compiled: partition by user, sort, drop what is double, count, split, order, add up.
 
-A row is one integer of 64 bits, the user above the key. All loops are in this one file, since what numba keeps compiled it takes anew
-only when the file of the function changes. They raise on no data, and add integers only; docs/guarantees/bounding.md says why what comes
-out is what the steps of the plan say.
+A row is one integer of 64 bits, the user above the key. The loops raise on no data, and add integers only; docs/guarantees/bounding.md
+says why what comes out is what the steps of the plan say. The secret order is in `order_loops.py` beside this file.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
+from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of, write, write_measured
 
 Packed = NDArray[np.uint64]
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-Words = NDArray[np.uint32]
-Bytes = NDArray[np.uint8]
-# An integer of Python or of numpy, which are the same once they are compiled.
-Whole = Any
 
 # Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _UNMIX = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
-_NONE, _ONE, _TEN, _BYTE = np.uint64(0), np.uint64(1), np.uint64(10), np.uint64(255)
+_NONE, _ONE = np.uint64(0), np.uint64(1)
 # Rows are moved in pieces that fit a cache, and sorted by as many bits at a time.
 _PIECE = 2**17
 _DIGIT = 11
@@ -35,15 +31,7 @@ _ACCOUNT, _STEPS = 2**30, 2**10
 # Of users above the limit: the user, the number of records, of keys, what is left of the account, the order.
 COLUMNS_BESIDE_KEYS = 5
 _FIRST_ROWS = 1024
-# A number in decimal is up to 20 characters, and before it stand its length and a colon.
-_LONGEST_PART = 24
-_MINUS, _ZERO, _COLON, _END_OF_TEXT = 45, 48, 58, 128
-_BLOCK, _LENGTH = 64, 8
-_DIGEST = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _HALF = 32
-# Of a digest and of a block that is taken into it.
-WORDS = 4 + 16
-_SINES = np.array([int(abs(math.sin(turn + 1)) * 2**32) for turn in range(64)], np.uint32)
 
 
 class Layout(NamedTuple):
@@ -77,6 +65,8 @@ class Rule(NamedTuple):
     mosts: Floats
     charged: Integers
     """Each charge: its rate, the most it takes, and how many records of a key count at the most."""
+    salt: Bytes
+    """What every text begins with that is hashed for the secret order."""
 
 
 class Users(NamedTuple):
@@ -142,10 +132,10 @@ def move(packed: Packed, layout: Layout, places: Integers, moved: Packed) -> Non
             starts[part] = start
             start += counts[part]
         for row in piece:
-            part = _part(row, layout)
+            into = _part(row, layout)
             user = ((row >> layout.key_bits) * _MIX) & rest
-            buffer[starts[part]] = (user << layout.key_bits) | (row & key)
-            starts[part] += 1
+            buffer[starts[into]] = (user << layout.key_bits) | (row & key)
+            starts[into] += 1
         for part in range(parts):
             end, place = starts[part], places[part]
             for row in range(end - counts[part], end):
@@ -282,108 +272,16 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 
 
 @compiled
-def _write(number: Whole, text: Bytes, at: Whole) -> Whole:
-    """Write a number in decimal; gives where it ends."""
-    left = np.uint64(number)
-    if number < 0:
-        text[at] = _MINUS
-        at += 1
-        left = _NONE - left
-    end = at + 1
-    rest = left // _TEN
-    while rest:
-        end += 1
-        rest //= _TEN
-    for place in range(end - 1, at - 1, -1):
-        text[place] = _ZERO + left % _TEN
-        left //= _TEN
-    return end
-
-
-@compiled
-def _write_measured(number: Whole, text: Bytes, at: Whole) -> Whole:
-    """Write how long a number is, a colon and the number."""
-    length = _write(number, text, at) - at
-    at = _write(length, text, at)
-    text[at] = _COLON
-    return _write(number, text, at + 1)
-
-
-@compiled
-def _turn(mixed: np.uint32, add: np.uint32, by: Whole, plus: np.uint32) -> np.uint32:
-    total = np.uint32(mixed + add)
-    return np.uint32(plus + np.uint32((total << np.uint32(by)) | (total >> np.uint32(32 - by))))
-
-
-@compiled
-def _digest_block(text: Bytes, at: Whole, digest: Words) -> None:
-    """Take 64 bytes into a digest, in the first four words: MD5 as RFC 1321 has it. The others have room for the bytes as words."""
-    words = digest[4:]
-    for word in range(16):
-        place = at + 4 * word
-        words[word] = (
-            np.uint32(text[place])
-            | np.uint32(text[place + 1]) << np.uint32(8)
-            | np.uint32(text[place + 2]) << np.uint32(16)
-            | np.uint32(text[place + 3]) << np.uint32(24)
-        )
-    a, b, c, d = digest[0], digest[1], digest[2], digest[3]
-    for i in range(0, 16, 4):
-        a = _turn(np.uint32(a + (d ^ (b & (c ^ d)))), np.uint32(words[i] + _SINES[i]), 7, b)
-        d = _turn(np.uint32(d + (c ^ (a & (b ^ c)))), np.uint32(words[i + 1] + _SINES[i + 1]), 12, a)
-        c = _turn(np.uint32(c + (b ^ (d & (a ^ b)))), np.uint32(words[i + 2] + _SINES[i + 2]), 17, d)
-        b = _turn(np.uint32(b + (a ^ (c & (d ^ a)))), np.uint32(words[i + 3] + _SINES[i + 3]), 22, c)
-    for i in range(16, 32, 4):
-        a = _turn(np.uint32(a + (c ^ (d & (b ^ c)))), np.uint32(words[(5 * i + 1) & 15] + _SINES[i]), 5, b)
-        d = _turn(np.uint32(d + (b ^ (c & (a ^ b)))), np.uint32(words[(5 * i + 6) & 15] + _SINES[i + 1]), 9, a)
-        c = _turn(np.uint32(c + (a ^ (b & (d ^ a)))), np.uint32(words[(5 * i + 11) & 15] + _SINES[i + 2]), 14, d)
-        b = _turn(np.uint32(b + (d ^ (a & (c ^ d)))), np.uint32(words[(5 * i) & 15] + _SINES[i + 3]), 20, c)
-    for i in range(32, 48, 4):
-        a = _turn(np.uint32(a + (b ^ c ^ d)), np.uint32(words[(3 * i + 5) & 15] + _SINES[i]), 4, b)
-        d = _turn(np.uint32(d + (a ^ b ^ c)), np.uint32(words[(3 * i + 8) & 15] + _SINES[i + 1]), 11, a)
-        c = _turn(np.uint32(c + (d ^ a ^ b)), np.uint32(words[(3 * i + 11) & 15] + _SINES[i + 2]), 16, d)
-        b = _turn(np.uint32(b + (c ^ d ^ a)), np.uint32(words[(3 * i + 14) & 15] + _SINES[i + 3]), 23, c)
-    for i in range(48, 64, 4):
-        a = _turn(np.uint32(a + (c ^ (b | ~d))), np.uint32(words[(7 * i) & 15] + _SINES[i]), 6, b)
-        d = _turn(np.uint32(d + (b ^ (a | ~c))), np.uint32(words[(7 * i + 7) & 15] + _SINES[i + 1]), 10, a)
-        c = _turn(np.uint32(c + (a ^ (d | ~b))), np.uint32(words[(7 * i + 14) & 15] + _SINES[i + 2]), 15, d)
-        b = _turn(np.uint32(b + (d ^ (c | ~a))), np.uint32(words[(7 * i + 21) & 15] + _SINES[i + 3]), 21, c)
-    digest[0] += a
-    digest[1] += b
-    digest[2] += c
-    digest[3] += d
-
-
-@compiled
-def order_of(text: Bytes, length: Whole, digest: Words) -> Whole:
-    """Give the first 48 bits of the MD5 digest of a text as a number, as the SQL of a secret order does; `text` has room for its end."""
-    blocks = (length + _LENGTH) // _BLOCK + 1
-    for place in range(length, blocks * _BLOCK):
-        text[place] = 0
-    text[length] = _END_OF_TEXT
-    for place in range(_LENGTH):
-        text[blocks * _BLOCK - _LENGTH + place] = (np.uint64(8 * length) >> np.uint64(8 * place)) & _BYTE
-    digest[0], digest[1], digest[2], digest[3] = _DIGEST
-    for block in range(blocks):
-        _digest_block(text, block * _BLOCK, digest)
-    order = _NONE
-    for place in range(6):
-        byte = (np.uint64(digest[place // 4]) >> np.uint64(8 * (place % 4))) & _BYTE
-        order = (order << np.uint64(8)) | byte
-    return np.int64(order)
-
-
-@compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
     digest, parts, text = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text
-    begin = _write_measured(user, text, listed.salted)
+    begin = write_measured(user, text, listed.salted)
     for row in range(len(keys)):
         at = begin
         for part in range(parts):
             value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
             rows[row, 1 + part] = value
-            at = _write_measured(value, text, at) if part < parts - 1 else _write(value, text, at)
+            at = write_measured(value, text, at) if part < parts - 1 else write(value, text, at)
         rows[row, parts + COLUMNS_BESIDE_KEYS - 1] = order_of(text, at, digest)
 
 
@@ -424,16 +322,16 @@ def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sum
 
 @compiled
 def add_up(
-    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums, salt: Bytes
+    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums
 ) -> tuple[Sums, Integers]:
     """Add up the users of some partitions by key, and list the rows of those above the limit."""
     columns, longest = len(layout.shifts), np.int64(0)
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
     other, (ends, left, weights) = np.empty(longest, np.uint64), np.empty((3, longest), np.int64)
-    text = np.zeros(len(salt) + _LONGEST_PART * (columns + 1) + 2 * _BLOCK, np.uint8)
-    text[: len(salt)] = salt
-    listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(salt))
+    text = np.zeros(len(rule.salt) + LONGEST * (columns + 2), np.uint8)
+    text[: len(rule.salt)] = rule.salt
+    listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(rule.salt))
     counts, bits = np.empty(DIGITS, np.int64), np.int64(layout.part_shift + layout.key_bits)
     for part in range(parts[0], parts[1]):
         given = moved[starts[part] : starts[part + 1]]

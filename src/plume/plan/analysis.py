@@ -76,13 +76,25 @@ def _kept_for(step: Node) -> tuple[Node, ...]:
 
 
 def spelled_out(plan: Plan) -> Plan:
-    """Give a plan with all its steps one by one, those that are made in one pass too."""
+    """Give a plan with all its steps one by one, those that are made in one pass too; these are what checks look at.
+
+    Guarantee: a pass that would not make a step, or read other rows than the step does, is refused. docs/guarantees/bounding.md.
+    """
     made: dict[str, Node] = {}
     for step in steps(plan):
+        if isinstance(step, Made) and not _is_of_its_pass(step):
+            raise PlumeBug(f"step {step.name} is not one that {step.source.name} makes")
         if not isinstance(step, OnePass):
             made[step.name] = step.step if isinstance(step, Made) else reading(step, made)
-    ends = tuple(made[root.name] for root in roots(plan))
-    return ends if isinstance(plan, tuple) else ends[0]
+    return tuple(reading(stage, made) for stage in plan) if isinstance(plan, tuple) else made[plan.name]
+
+
+def _is_of_its_pass(made: Made) -> bool:
+    """Return whether a pass makes a step, which reads no table but through the rows that the pass reads."""
+    rows, read = [made.step], made.source.source
+    while rows and not isinstance(rows[-1], Scan):
+        rows += [source for source in sources(rows.pop()) if source != read]
+    return not rows and made.step in made.source.makes
 
 
 def readers_of(node: Node, plan: Plan) -> list[Node]:

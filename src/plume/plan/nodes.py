@@ -273,7 +273,7 @@ class Append:
 
 @dataclass(frozen=True)
 class OnePass:
-    """Several steps in one pass over the rows of each user: it makes the rows of those in `makes`, and of no step between them and its source.
+    """Several steps in one pass over the rows of each user: those in `makes`, and none of the steps between them and the source.
 
     The steps are there whole, as they would run one by one: they say what the pass must make, and are what is checked.
     """

@@ -38,7 +38,6 @@ from plume.plan.nodes import (
     Plan,
     Scan,
     reading,
-    sources,
 )
 from plume.privacy.pooled import ACCOUNT, STEPS, Charge
 
@@ -234,11 +233,11 @@ def _as_they_are(columns: tuple[str, ...]) -> tuple[tuple[str, Expression], ...]
 
 
 def _is_known(found: _Steps, weight: Spread | Drawn) -> bool:
-    """Return whether all users that are looked at were counted, and nobody is given a weight of nothing, which would be no weight at all."""
+    """Return whether whoever is looked at was counted, and nobody's weight is nothing, by which keys are told from others."""
     counted = found.counted
     everybody = counted.above == 0
     alike = isinstance(weight, Spread) and weight.alike and counted.account is None
-    if not 0 < _limit(found) or not (everybody or (alike and counted.above <= _limit(found))):
+    if _limit(found) < 1 or not (everybody or (alike and counted.above <= _limit(found))):
         return False
     if isinstance(weight, Spread):
         return weight.weight_of(weight.most) >= 1

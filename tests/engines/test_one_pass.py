@@ -1,0 +1,224 @@
+"""A pass over the rows of each user makes what SQL makes, row for row with the same salt; and a pass that is broken would be seen."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from exact import exact_steps
+from plume.engines import duckdb_pass, user_loops
+from plume.engines import order_loops as orders
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Table
+from plume.plan.analysis import steps
+from plume.plan.nodes import OnePass
+from plume.planning import make_plan
+from plume.selection import pooled_gaussian
+from random_tables import on_random_tables
+from reference import pipelines as reference
+from strategies import Asked, Listed, records
+from test_reference import expected_states, states, system
+
+pytest.importorskip("numba")
+passing = pytest.importorskip("plume.engines.passing")
+
+ENOUGH = 10**18
+STEPS = ("keyed_weights", "above_limit", "exact")
+BUDGET = plume.Budget(epsilon=20, delta=0.5)
+SELECTIONS = ("weighted_gaussian", "pooled_gaussian", "laplace_threshold", "truncated_geometric")
+
+
+def query(limit: int, keys: str | list[str] = "key", selection: str = "pooled_gaussian", *measures: Any) -> plume.Query:
+    return plume.Query(
+        user="person",
+        keys=keys,
+        measures=list(measures) or [plume.count(max_per_key=3), plume.users()],
+        max_keys_per_user=limit,
+        budget=BUDGET,
+        selection=selection,
+        noise="laplace" if selection == "truncated_geometric" else "auto",
+    )
+
+
+def table(rows: list[tuple[int | None, ...]], *types: pa.DataType) -> pa.Table:
+    columns = list(map(list, zip(*rows, strict=True))) or [[] for _ in types]
+    names = ["person", "key", "day"][: len(columns)]
+    kinds = types or (pa.int64(),) * len(columns)
+    return pa.table([pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)], names=names)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill several partitions, pieces and threads."""
+    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
+    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+
+
+def is_in_one_pass(asked: plume.Query, rows: Any) -> bool:
+    with DuckDB().open({"input": Table(rows, {})}) as session:
+        return any(isinstance(step, OnePass) for step in steps(session.rewrite(make_plan(asked).plan)))
+
+
+def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_pass: bool) -> dict[str, pa.Table]:
+    """What steps say, by a pass or by SQL."""
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0 if by_pass else ENOUGH)
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0 if by_pass else ENOUGH)
+    keys = tuple(f"key_{number}" for number in range(1, len(asked.keys) + 1))
+    found = exact_steps(asked, rows, [name for name in STEPS if name != "above_limit"], engine=DuckDB(threads=2))
+    above = exact_steps(asked, rows, ["above_limit"], engine=DuckDB(threads=2), order=("user_id", *keys))
+    return found | above
+
+
+def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool = True) -> None:
+    taken: list[bool] = []
+    whole = passing.pass_over
+
+    def noted(*given: Any) -> Any:
+        found = whole(*given)
+        taken.append(found is not None)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passing, "pass_over", noted)
+        by_pass = made(asked, rows, patched, by_pass=True)
+    assert taken == [packs] * 2
+    assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
+
+
+def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:
+    random = np.random.default_rng(seed)
+    return [
+        (int(user) * 7 - 200, int(random.zipf(1.5) % keys) - 5, int(random.integers(3)))
+        for user in range(users)
+        for _ in range(random.integers(1, most))
+    ]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("keys", ["key", ["key", "day"]], ids=["one key", "two keys"])
+def test_a_pass_makes_the_rows_that_sql_makes(
+    keys: str | list[str], selection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_both(query(4, keys, selection), table(people(1)), monkeypatch)
+
+
+def test_limits_are_met_to_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users with one key fewer than the limit, as many, one more, and the same at four times the limit, where clipping cuts."""
+    numbers = (1, 2, 3, 4, 11, 12, 13, 14)
+    rows = [(user, key) for user, number in enumerate(numbers) for key in range(number)]
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 12)
+    for selection in SELECTIONS:
+        check_both(query(3, "key", selection), table(rows), monkeypatch)
+
+
+EDGE = 2**63 - 1
+TABLES: dict[str, list[tuple[int | None, ...]]] = {
+    "no rows": [],
+    "one row": [(7, 7)],
+    "nobody's rows": [(None, 1), (1, None)],
+    "the same row often": [(1, 2)] * 40 + [(2, 2)],
+    "negative numbers": [(-user, -user * key) for user in range(1, 12) for key in range(9)],
+    "the ends of 64 bits": [(EDGE - user % 5, -EDGE - 1 + key) for user in range(20) for key in range(user % 7)],
+    "keys far apart": [(user % 16, (key % 4) * 2**52) for user in range(80) for key in range(user % 5)],
+}
+
+
+@pytest.mark.parametrize("rows", TABLES)
+def test_special_tables_come_out_as_sql_has_them(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for selection in ("pooled_gaussian", "laplace_threshold"):
+        check_both(query(2, "key", selection), table(TABLES[rows], pa.int64(), pa.int64()), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[(EDGE, 1), (-EDGE - 1, 1)], [(1, 0), (2**62, 3), (5, 1)], [(1, EDGE), (2, -EDGE - 1)]],
+    ids=["users", "together", "keys"],
+)
+def test_what_does_not_fit_64_bits_is_left_to_sql(
+    rows: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """63 bits of users and two of keys: were the range not looked at, users would be merged."""
+    check_both(query(2), table(rows * 3), monkeypatch, packs=False)
+
+
+def test_63_bits_of_users_and_one_of_keys_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_both(query(1), table([(0, 0), (2**63 - 1, 1), (0, 1), (5, 0)]), monkeypatch)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint32()], ids=str)
+def test_integers_of_all_widths_come_out_in_their_type(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(user, key) for user in range(9) for key in range(user)]
+    check_both(query(3), table(rows, kind, kind), monkeypatch)
+
+
+def test_sums_are_found_where_many_keys_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here sums do not lie at the place of their key, and there is room for few of them at first."""
+    monkeypatch.setattr(passing, "_FIRST_PLACES", 2)
+    rows = [(user, (key * user * 977) % 5000, key % 2) for user in range(60) for key in range(user)]
+    check_both(query(20, ["key", "day"], "laplace_threshold"), table(rows), monkeypatch)
+
+
+def test_a_condition_and_rows_that_are_nobodys_are_left_to_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(None if user == 3 else user, None if key == 2 else key, user % 3) for user in range(30) for key in range(9)]
+    check_both(replace(query(4), where="day <> 1"), table(rows), monkeypatch)
+
+
+def test_one_user_with_nearly_all_rows_has_three_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = 10**6
+    user = np.where(np.arange(many) % 1000, 5, np.arange(many))
+    rows = pa.table({"person": user, "key": np.arange(many) % 3})
+    check_both(query(2, "key", "pooled_gaussian"), rows, monkeypatch)
+
+
+def test_a_file_is_passed_over_whatever_its_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges are those of the values themselves, and no statistics are read."""
+    rows = table(people(2))
+    for statistics in (True, False):
+        path = tmp_path / f"{statistics}.parquet"
+        pq.write_table(rows, path, write_statistics=statistics, row_group_size=100)
+        check_both(query(3, ["key", "day"]), path, monkeypatch)
+
+
+def as_integers(listed: Listed) -> Listed:
+    """The random tables, with numbers for keys."""
+    known: dict[str, int] = {}
+    return [
+        (user, None if key is None else known.setdefault(key, 5 - 3 * len(known)), *rest) for user, key, *rest in listed
+    ]
+
+
+def test_random_tables_come_out_as_sql_and_the_reference_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_by_pass: list[bool] = []
+
+    def look(case: Asked, listed: Listed) -> None:
+        for selection in ("as drawn", "pooled_gaussian"):
+            asked = replace(case, query=case.query if selection == "as drawn" else pooled(case.query))
+            look_at(asked, as_integers(listed))
+
+    def look_at(case: Asked, listed: Listed) -> None:
+        types = (pa.int64(), pa.int64(), pa.int64(), pa.float64())
+        columns = list(map(list, zip(*listed, strict=True))) or [[]] * 4
+        rows = pa.table([pa.array(*one) for one in zip(columns, types, strict=True)], names=["person", "key", "day", "value"])
+        monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
+        monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
+        asked_by_pass.append(is_in_one_pass(case.query, rows))
+        by_pass = made(case.query, rows, monkeypatch, by_pass=True) if asked_by_pass[-1] else None
+        if by_pass is not None:
+            assert by_pass == made(case.query, rows, monkeypatch, by_pass=False)
+            answer = reference.plume(system(case), records(listed, composite=len(case.query.keys) > 1))
+            assert states(by_pass["exact"], case) == expected_states(case, answer)
+
+    on_random_tables(DuckDB(), 60, look, kinds=["users", "count"])
+    assert sum(asked_by_pass) >= 12
+
+
+def pooled(asked: plume.Query) -> plume.Query:
+    return replace(asked, selection="pooled_gaussian", noise="auto", composition="tight", min_users=1)
