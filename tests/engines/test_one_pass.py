@@ -18,14 +18,14 @@ from plume.engines import duckdb_pass, user_loops
 from plume.engines import order_loops as orders
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Table
+from plume.errors import EngineError
 from plume.plan.analysis import steps
 from plume.plan.nodes import OnePass
 from plume.planning import make_plan
 from plume.selection import pooled_gaussian
 from random_tables import on_random_tables
-from reference import pipelines as reference
-from strategies import Asked, Listed, records
-from test_reference import expected_states, states, system
+from strategies import Asked, Listed, with_numbers
+from strategies import table as listed_table
 
 pytest.importorskip("numba")
 passing = pytest.importorskip("plume.engines.passing")
@@ -139,12 +139,10 @@ def test_special_tables_come_out_as_sql_has_them(rows: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize(
     "rows",
-    [[(EDGE, 1), (-EDGE - 1, 1)], [(1, 0), (2**62, 3), (5, 1)], [(1, EDGE), (2, -EDGE - 1)]],
+    [[(EDGE, 1), (-EDGE - 1, 1)], [(0, 0), (2**62, 3), (5, 1)], [(1, EDGE), (2, -EDGE - 1)]],
     ids=["users", "together", "keys"],
 )
-def test_what_does_not_fit_64_bits_is_left_to_sql(
-    rows: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_does_not_fit_64_bits_is_left_to_sql(rows: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
     """63 bits of users and two of keys: were the range not looked at, users would be merged."""
     check_both(query(2), table(rows * 3), monkeypatch, packs=False)
 
@@ -167,7 +165,9 @@ def test_sums_are_found_where_many_keys_are_looked_up(monkeypatch: pytest.Monkey
 
 
 def test_a_condition_and_rows_that_are_nobodys_are_left_to_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [(None if user == 3 else user, None if key == 2 else key, user % 3) for user in range(30) for key in range(9)]
+    rows = [
+        (None if user == 3 else user, None if key == 2 else key, user % 3) for user in range(30) for key in range(9)
+    ]
     check_both(replace(query(4), where="day <> 1"), table(rows), monkeypatch)
 
 
@@ -187,38 +187,113 @@ def test_a_file_is_passed_over_whatever_its_footer_says(tmp_path: Path, monkeypa
         check_both(query(3, ["key", "day"]), path, monkeypatch)
 
 
-def as_integers(listed: Listed) -> Listed:
-    """The random tables, with numbers for keys."""
-    known: dict[str, int] = {}
-    return [
-        (user, None if key is None else known.setdefault(key, 5 - 3 * len(known)), *rest) for user, key, *rest in listed
-    ]
-
-
-def test_random_tables_come_out_as_sql_and_the_reference_have_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_by_pass: list[bool] = []
+def test_random_tables_come_out_as_sql_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[bool] = []
 
     def look(case: Asked, listed: Listed) -> None:
-        for selection in ("as drawn", "pooled_gaussian"):
-            asked = replace(case, query=case.query if selection == "as drawn" else pooled(case.query))
-            look_at(asked, as_integers(listed))
-
-    def look_at(case: Asked, listed: Listed) -> None:
-        types = (pa.int64(), pa.int64(), pa.int64(), pa.float64())
-        columns = list(map(list, zip(*listed, strict=True))) or [[]] * 4
-        rows = pa.table([pa.array(*one) for one in zip(columns, types, strict=True)], names=["person", "key", "day", "value"])
-        monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
-        monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
-        asked_by_pass.append(is_in_one_pass(case.query, rows))
-        by_pass = made(case.query, rows, monkeypatch, by_pass=True) if asked_by_pass[-1] else None
-        if by_pass is not None:
-            assert by_pass == made(case.query, rows, monkeypatch, by_pass=False)
-            answer = reference.plume(system(case), records(listed, composite=len(case.query.keys) > 1))
-            assert states(by_pass["exact"], case) == expected_states(case, answer)
+        for asked in (case.query, pooled(case.query)):
+            rows = listed_table(with_numbers(listed), pa.int64())
+            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
+            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
+            passes.append(is_in_one_pass(asked, rows))
+            if passes[-1]:
+                check_both(asked, rows, monkeypatch)
 
     on_random_tables(DuckDB(), 60, look, kinds=["users", "count"])
-    assert sum(asked_by_pass) >= 12
+    assert sum(passes) >= 12
 
 
 def pooled(asked: plume.Query) -> plume.Query:
-    return replace(asked, selection="pooled_gaussian", noise="auto", composition="tight", min_users=1)
+    return replace(asked, selection="pooled_gaussian", noise="auto", composition="tight")
+
+
+LOOPS = {loops.__name__: Path(loops.__file__).read_text(encoding="utf-8") for loops in (user_loops, orders)}
+
+
+def loops_as(change: tuple[str, str]) -> ModuleType:
+    """The loops as Python runs them, with a change."""
+    before, after = change
+    assert sum(text.count(before) for text in LOOPS.values()) >= 1
+    found: list[ModuleType] = []
+    for name in (orders.__name__, user_loops.__name__):
+        text = LOOPS[name].replace("from plume.engines.compiled import compiled\n", "def compiled(loop): return loop\n")
+        module = ModuleType("broken_loops")
+        for other in found:
+            text = text.replace(f"from {orders.__name__} import", f"from {other.__name__} import")
+        with pytest.MonkeyPatch.context() as patched:
+            for other in found:
+                patched.setitem(sys.modules, other.__name__, other)
+            exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
+        found.append(module)
+    return found[-1]
+
+
+@pytest.fixture
+def _as_python_runs_it() -> Iterator[None]:
+    with np.errstate(over="ignore"):
+        yield
+
+
+MUTANTS = {
+    "the limit is off by one": ("if end - start <= limit:", "if end - start <= limit + 1:"),
+    "the limit is off by one below": ("if count > rule.limit:", "if count >= rule.limit:"),
+    "one key more counts": ("if len(keys) > kept:", "if len(keys) > kept + 1:"),
+    "what is double is kept": ("if end and rows[end - 1] == this:", "if end < 0:"),
+    "records are not counted": ("records[end - 1] += _ONE", "pass"),
+    "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
+    "the order is of another user": ("begin = write_measured(user, text", "begin = write_measured(user + 1, text"),
+    "the order is without the salt": ("text[: len(rule.salt)] = rule.salt", "pass"),
+    "the weight is the user's before": ("users.weights[user]\n", "users.weights[user - 1]\n"),
+    "the account is the user's before": ("columns + 3] = users.left[user]", "columns + 3] = users.left[user - 1]"),
+    "records are the key's before": ("min(np.int64(records[row])", "min(np.int64(records[row - 1])"),
+    "a charge is forgotten": ("for charge in range(len(rates)):", "for charge in range(len(rates) - 1):"),
+    "a charge rounds down": ("math.floor(taken) + 2.0", "math.floor(taken)"),
+    "a partition is skipped": ("        if len(given):", "        if len(given) and part > parts[0]:"),
+    "rows are in no order": ("counts[digit] += 1\n            rows, other", "counts[digit] += 1\n            other, rows"),
+    "users above the limit give all their keys": ("equals -= orders[row] == last", "pass"),
+    "users are told apart by part of them": ("shift += np.uint64(_DIGIT)", "break"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def of_sql() -> dict[str, dict[str, pa.Table]]:
+    """What SQL says of the table that mutants are tried on."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+        return {name: made(query(3, "key", name), crowd(), patched, by_pass=False) for name in SELECTIONS[1:3]}
+
+
+def crowd() -> pa.Table:
+    return table(people(3, users=24, keys=6, most=16))
+
+
+def says_as_sql(loops: ModuleType, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(passing, "loops", loops)
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+    return all(made(query(3, "key", name), crowd(), monkeypatch, by_pass=True) == of_sql[name] for name in of_sql)
+
+
+@pytest.mark.usefixtures("_as_python_runs_it")
+def test_the_loops_say_the_same_as_python_runs_them(
+    of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert says_as_sql(loops_as(("+ 2.0", "+ 2.0")), of_sql, monkeypatch)
+
+
+@pytest.mark.usefixtures("_as_python_runs_it")
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_broken_pass_would_be_seen(
+    mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        assert not says_as_sql(loops_as(MUTANTS[mutant]), of_sql, monkeypatch)
+    except EngineError:
+        return  # it broke what it changed
+
+
+def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table([(user * 2**61, key) for user in range(4) for key in range(16)])
+    check_both(query(2), rows, monkeypatch, packs=False)
+    monkeypatch.setattr(passing, "_BITS", 80)
+    with pytest.raises(AssertionError):
+        check_both(query(2), rows, monkeypatch)
