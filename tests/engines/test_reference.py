@@ -22,6 +22,7 @@ from plume.engines.engine import Engine, Table
 from plume.plan.analysis import steps
 from plume.plan.nodes import OnePass
 from plume.planning import make_plan
+from plume.schema import kinds_expected
 from plume.selection import pooled_gaussian
 from plume.selection.strategy import SelectionStrategy
 from plume.selection.weighted_gaussian import WeightedGaussian
@@ -204,7 +205,7 @@ def test_a_pass_equals_the_reference(selection: str, monkeypatch: pytest.MonkeyP
             case
         )
         rows = table(numbered, pa.int64())
-        with DuckDB().open({"input": Table(rows, {})}) as session:
+        with DuckDB().open({"input": Table(rows, kinds_expected(asked.query))}) as session:
             passes.append(
                 any(isinstance(step, OnePass) for step in steps(session.rewrite(make_plan(asked.query).plan)))
             )

@@ -41,7 +41,8 @@ def test_nothing_is_kept_where_others_can_write(which: str, mode: int, caches: P
     assert private_folder() is None
 
 
-def test_nothing_is_kept_beside_a_file_that_others_can_write(caches: Path) -> None:  # noqa: ARG001 - where it is
+@pytest.mark.usefixtures("caches")
+def test_nothing_is_kept_beside_a_file_that_others_can_write() -> None:
     folder = private_folder()
     assert folder is not None
     planted = folder / "loops" / "loop.nbi"
@@ -62,8 +63,9 @@ def test_nothing_is_kept_behind_a_link(caches: Path, tmp_path: Path) -> None:
     assert private_folder() is None
 
 
+@pytest.mark.usefixtures("caches")
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only the administrator gives folders away")
-def test_nothing_is_kept_in_a_folder_of_somebody_else(caches: Path) -> None:
+def test_nothing_is_kept_in_a_folder_of_somebody_else() -> None:
     folder = private_folder()
     assert folder is not None
     os.chown(folder, 12345, 12345)
@@ -77,7 +79,8 @@ def test_nothing_is_kept_without_a_folder_for_it(tmp_path: Path, monkeypatch: py
     assert private_folder() is None
 
 
-def test_nothing_is_kept_where_owners_are_not_known(caches: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+@pytest.mark.usefixtures("caches")
+def test_nothing_is_kept_where_owners_are_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "geteuid", raising=False)
     assert private_folder() is None
 
@@ -87,7 +90,7 @@ def test_numba_keeps_loops_there_and_its_setting_is_as_it_was(caches: Path) -> N
     before = numba.config.CACHE_DIR
     loop = compiled.compiled(_double)
     assert loop(4) == 8
-    assert numba.config.CACHE_DIR == before
+    assert before == numba.config.CACHE_DIR
     assert any(path.suffix == ".nbi" for path in caches.rglob("*"))
     assert not list((Path(__file__).parent / "__pycache__").glob("*.nb?"))
 
