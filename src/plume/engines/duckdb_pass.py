@@ -20,8 +20,8 @@ from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Schema
 
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
-_FEWEST_ROWS = 2 * 10**6
-_FEWEST_ROWS_TO_COMPILE_FOR = 2 * 10**7
+_FEWEST_ROWS = 5 * 10**6
+_FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
 # For sums at the places of keys, in each of a few threads.
 _SUMS_BYTES = 2**29
 # Integers that DuckDB hands over as 64 bits with a sign.
