@@ -27,7 +27,7 @@ from plume.selection.pooled_gaussian import PooledGaussian
 from plume.selection.threshold import on_grid, smallest_threshold
 from plume.selection.weighted_gaussian import UNIT
 from plume.settings import STRATEGIES
-from plume.tuning.chances import chances_of_keys, keys_that_matter
+from plume.tuning.chances_on_data import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import candidate, estimate
 from plume.tuning.pairs import Floats, Pairs
 from plume.tuning.tuning import sizes_of_accounts

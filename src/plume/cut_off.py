@@ -1,7 +1,7 @@
-"""What limits and bounds cut off of released numbers, in one sentence: it is not in the noise.
+"""What limits and bounds cut off from released numbers, in one sentence. The intervals of noise do not cover it.
 
-How much it is, only the noised histograms tell from which numbers were chosen. They are paid for, so saying it costs nothing:
-docs/guarantees/auto-limit.md.
+How much is cut off is known only where a number was chosen within the budget, from the noised histogram it was chosen by. The histogram is
+paid for, so saying it costs nothing: docs/guarantees/auto-limit.md.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""How a query is answered, as something to read and something to keep: made from the query alone, never from data."""
+"""How a query is answered, as something to read and something to keep: made from the query, and from numbers chosen within its budget.
+
+Nothing else in it comes from data.
+"""
 
 import math
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,9 @@ It stands alone, and imports nothing, since `plume --help` reads it.
 """
 
 MEANING = (
-    "The limit on keys per user: with Laplace noise, users above it are cut to it; "
-    "with Gaussian noise, they count in up to four times as many keys, clipped together to the norm of the limit."
+    "The limit on keys per user: users above it are cut to it; "
+    "with Gaussian noise, unless the pipeline runtime_optimized selects the keys, they count in up to four times "
+    "as many keys, clipped together to the norm of the limit."
 )
 
 

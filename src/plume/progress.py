@@ -1,7 +1,8 @@
 """Where a run is, for whoever waits for it: the stage, the time since it began and, of large files, a bar of the bytes that were read.
 
-It is shown on a terminal or in a notebook, and gone when the run ends. Nothing of it is piped, written down or kept, since time and bytes
-may tell of the data. There is never a count of rows, users or keys. docs/privacy.md.
+It is shown on a terminal or in a notebook, and gone when the run ends. It is never piped, written down or kept, since time and bytes may
+tell of the data. There is never a count of rows, users or keys. docs/privacy.md. Where there is no terminal, the command line prints the
+names of stages alone: `cli/progress.py`.
 """
 
 import os

@@ -77,9 +77,9 @@ class Query:
     measures: tuple[Mechanism, ...]
     """What to compute per key."""
     max_keys_per_user: int | str = 1
-    """The paper's L. The limit on keys per user: with Laplace noise, users above it are cut to it; with Gaussian noise, they count in
-    up to four times as many keys, clipped together to the norm of the limit. "auto" chooses it within the budget.
-    It must be given, unless there are no keys."""
+    """The paper's L. The limit on keys per user: users above it are cut to it; with Gaussian noise, unless the pipeline
+    runtime_optimized selects the keys, they count in up to four times as many keys, clipped together to the norm of the limit. "auto"
+    chooses it within the budget. It must be given, unless there are no keys."""
     budget: Budget
     """The most the release may spend."""
     where: str | None = None

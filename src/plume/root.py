@@ -1,7 +1,9 @@
-"""From which number on something holds: the one search behind noise, thresholds, widths and composed epsilons.
+"""From which number on something holds: the search behind noise, thresholds, widths and composed epsilons.
 
 Its own file, below everything, because it is mathematics alone. A property that holds from some number on is bracketed by doubling and
-found by halving; a function that is slow to compute is followed along its values, which takes fewer looks.
+found by halving; a function that is slow to compute is followed along its values, which takes fewer looks. Three searches are elsewhere,
+for reasons of their own: `selection/threshold.py` refines thresholds by SciPy's `brentq`, `selection/released_users.py` searches many
+numbers at once, and `auditing/choice.py` halves a range that is given.
 """
 
 from collections.abc import Callable

@@ -114,6 +114,14 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert [name(page) for page in (ROOT / "docs").rglob("*.md") if page not in linked] == []
 
 
+def test_the_index_calls_each_decision_as_its_page_does() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    listed = re.findall(r"(?m)^(\d+)\. \[(.*)\]\(decisions/(.*)\)$", index)
+    pages = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    titles = {page.name: page.read_text(encoding="utf-8").splitlines()[0] for page in pages}
+    assert {page: f"# {number}. {title}" for number, title, page in listed} == titles
+
+
 def test_pages_that_the_code_names_are_there() -> None:
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     named = {page for source in sources for page in IN_SOURCE.findall(source)}

@@ -1,6 +1,7 @@
 """Pages, help texts and errors use the words that docs/glossary.md decided, and say one thing in one way."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_the_words_about_the_limit_are_true() -> None:
     )
     assert "up to four times as many keys" in MEANING
     assert "up to 40 keys, clipped together to the norm of 10 keys" in str(plume.explain(query))
+    assert "unless the pipeline runtime_optimized selects the keys" in MEANING
+    optimized = str(plume.explain(query, pipeline="runtime_optimized"))
+    assert "users above it are cut to it" in optimized
+    assert "clipped" not in optimized
+    known = str(plume.explain(replace(query, public_keys=["pie"]), pipeline="runtime_optimized"))
+    assert "up to 40 keys, clipped together to the norm of 10 keys" in known
 
 
 def name(path: Path) -> str:

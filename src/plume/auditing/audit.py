@@ -1,4 +1,9 @@
-"""`plume.audit`: a query put to the test, and the report of it."""
+"""`plume.audit`: a query put to the test, and the report of it.
+
+Tests are in four layers. A, what must hold exactly without noise: `invariants.py`. B, the noise itself, around a known centre: `noise.py`.
+C, what is released with one user more is no likelier than epsilon and delta allow: `cells.py`. D, what only whole releases show, such as
+two that share their draws: `noise.py` and `cells.py`. `choice.py` tries numbers that are chosen within the budget, in the layers A to C.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Layers C and D: what is released with one user more is no likelier than epsilon and delta allow; thousands of pairs in one table."""
+"""Layer C: what is released with one user more is no likelier than epsilon and delta allow; thousands of pairs in one table.
+
+Of layer D, the secret order of keys.
+"""
 
 import math
 from collections import Counter

@@ -2,8 +2,8 @@
 
 It takes the one of `CANDIDATES` with the smallest estimated error. `choosing/open_query.py` plans the histogram, in which each user is in
 one bucket, as a stage between selection and release, and tells `choose_limit` how much noise there is; `running.py` runs that stage and
-asks for the decision. Its own file because only `NoiseKeysPerUser` sees exact rows: everything else here is post-processing of what it
-gives. docs/guarantees/auto-limit.md.
+asks for the decision. Of all that is here only `NoiseKeysPerUser` sees exact rows; everything else is post-processing of what it gives.
+docs/guarantees/auto-limit.md.
 
 Bounds of measures are chosen in `choosing/sizes.py`. Limits that `plume tune` and `plume need` recommend are not chosen in a run:
 `tuning/`.

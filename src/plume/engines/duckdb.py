@@ -1,6 +1,7 @@
 """DuckDB, the engine on this machine. Nothing else imports duckdb, but for `duckdb_session` and `duckdb_silence`.
 
-Every call into DuckDB passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
+Every call into DuckDB passes `withheld`: its errors quote data, so they end here and a plain sentence goes on. `plan/printing/spark.py`
+lists where Spark differs from DuckDB.
 """
 
 import re

@@ -1,6 +1,7 @@
 """Spark, the engine on a cluster, classic and Connect: only SQL and DataFrame calls.
 
-Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on.
+Every call into Spark passes `withheld`: its errors quote data, so they end here and a plain sentence goes on. `plan/printing/spark.py`
+lists where Spark differs from DuckDB.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping

@@ -22,7 +22,7 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
     The total is worked out first, and written only if no other charge was written meanwhile; otherwise it is worked out again.
     """
     while True:
-        budget, charges = account(read_entries(path), dataset)
+        budget, charges = account_of_dataset(read_entries(path), dataset)
         after = total([*charges, price], budget)
         if not after.within(budget):
             raise BudgetExceeded(_refusal(dataset, price, budget, charges))
@@ -35,11 +35,11 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
         try:
             return append(path, EntryKind.RESERVED, dataset, release_id, content)
         except Refused:
-            if len(account(read_entries(path), dataset)[1]) == len(charges):
+            if len(account_of_dataset(read_entries(path), dataset)[1]) == len(charges):
                 raise
 
 
-def account(entries: tuple[Entry, ...], dataset: str) -> tuple[DatasetBudget, list[Price]]:
+def account_of_dataset(entries: tuple[Entry, ...], dataset: str) -> tuple[DatasetBudget, list[Price]]:
     """Give the budget of a dataset, and what was charged to it."""
     budgets = {entry.dataset: DatasetBudget(**entry.content) for entry in entries if entry.kind == EntryKind.DATASET}
     if dataset not in budgets:

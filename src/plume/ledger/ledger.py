@@ -1,4 +1,4 @@
-"""`plume.Ledger`: datasets with a total budget, and what was spent of it."""
+"""`plume.Ledger`: datasets with a total budget, and what was spent of it. A release is charged in `charge.py` beside this file."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,14 +11,14 @@ from plume.arguments import making_checked
 from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, type_in_words
 from plume.explanation import Explanation
 from plume.ledger import verification
-from plume.ledger.charge import account
+from plume.ledger.charge import account_of_dataset
 from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, EntryKind, refuse_broken_chain
 from plume.ledger.history import History
 from plume.ledger.price import DELTAS, EPSILONS, dataset_budget
 from plume.ledger.request import describe, recorded
-from plume.ledger.room import Account, BudgetPlan, charge_or_name_largest, plan_charge
+from plume.ledger.room import BudgetPlan, DatasetAccount, charge_or_name_largest, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
 from plume.privacy.budget import Budget
@@ -73,7 +73,7 @@ class Ledger:
 
     def dataset(self, name: str) -> "Dataset":
         """Give the dataset of that name, to be charged for a run."""
-        account(read_entries(self.path), name)
+        account_of_dataset(read_entries(self.path), name)
         return Dataset(self, name)
 
     def datasets(self) -> tuple[str, ...]:
@@ -152,13 +152,13 @@ class Dataset:
     @property
     def budget(self) -> Budget:
         """The most all releases may spend together."""
-        budget, _ = account(self.ledger.history(), self.name)
+        budget, _ = account_of_dataset(self.ledger.history(), self.name)
         return Budget(budget.epsilon / EPSILONS, budget.delta / DELTAS)
 
     @property
     def spent(self) -> Spent:
         """What was spent so far: an epsilon, and the delta it holds at."""
-        budget, charges = account(self.ledger.history(), self.name)
+        budget, charges = account_of_dataset(self.ledger.history(), self.name)
         spent = least_total(charges, budget)
         return Spent(spent.epsilon / EPSILONS, spent.delta / DELTAS)
 
@@ -168,7 +168,7 @@ class Dataset:
 
         `plan(query)` names the largest epsilon with which a query fits.
         """
-        budget, charges = account(self.ledger.history(), self.name)
+        budget, charges = account_of_dataset(self.ledger.history(), self.name)
         return max(budget.epsilon - least_total(charges, budget).epsilon, 0) / EPSILONS
 
     def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
@@ -181,8 +181,8 @@ class Dataset:
         """Let a run charge this dataset; a refusal names the largest epsilon with which its query still fits."""
         charge_or_name_largest(charge, explanation, self._account)
 
-    def _account(self) -> Account:
-        return Account(*account(self.ledger.history(), self.name))
+    def _account(self) -> DatasetAccount:
+        return DatasetAccount(*account_of_dataset(self.ledger.history(), self.name))
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: how full its budget is, and the releases it paid for."""

@@ -32,7 +32,7 @@ PriceAt = Callable[[float], Price]
 
 
 @dataclass(frozen=True)
-class Account:
+class DatasetAccount:
     """What a dataset may spend, and what was charged to it."""
 
     budget: DatasetBudget
@@ -73,7 +73,7 @@ class BudgetPlan:
         return show_plan(self)
 
 
-def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> BudgetPlan:
+def plan_charge(dataset: str, account: DatasetAccount, query: Query, pipeline: str) -> BudgetPlan:
     """Say whether a query fits, what would be spent then, and the largest epsilon with which it fits."""
     price = price_for(Explanation(make_plan(query, pipeline)))
     after, before = total([*account.charges, price], account.budget), least_total(account.charges, account.budget)
@@ -90,7 +90,7 @@ def plan_charge(dataset: str, account: Account, query: Query, pipeline: str) -> 
 
 
 def charge_or_name_largest(
-    charge: Callable[[], None], explanation: Explanation, account: Callable[[], Account]
+    charge: Callable[[], None], explanation: Explanation, account: Callable[[], DatasetAccount]
 ) -> None:
     """Charge a dataset; where that is refused, say the largest epsilon with which the same query still fits."""
     try:
@@ -106,7 +106,7 @@ def _largest(epsilon: float | None) -> str:
     return f"The largest epsilon with which this query fits is {epsilon:.{_DIGITS}g}."
 
 
-def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float | None:
+def largest_epsilon_of(query: Query, account: DatasetAccount, pipeline: str) -> float | None:
     """Find the largest epsilon with which a query fits, all else as it is; its choice of noise may change with epsilon."""
 
     def price_at(epsilon: float) -> Price:
@@ -116,7 +116,7 @@ def largest_epsilon_of(query: Query, account: Account, pipeline: str) -> float |
     return largest_epsilon(price_at, account)
 
 
-def largest_epsilon(price_at: PriceAt, account: Account) -> float | None:
+def largest_epsilon(price_at: PriceAt, account: DatasetAccount) -> float | None:
     """Find an epsilon, to five digits, that is granted while hardly more is refused; None below a thousandth of the budget's.
 
     Each look composes all charges anew, which may take seconds. So the search follows how far off each one is.

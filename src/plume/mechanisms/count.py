@@ -41,25 +41,25 @@ class CountRecords(Measure):
 
     def __post_init__(self) -> None:
         if self.max_per_key != AUTO:
-            refuse_bad_limit(self.max_per_key, LARGEST_COUNT, or_auto=f", or {AUTO!r}")
+            refuse_bad_max_per_key(self.max_per_key, LARGEST_COUNT, or_auto=f", or {AUTO!r}")
         condition(self.where)
 
     @property
-    def limit(self) -> int:
+    def most_per_key(self) -> int:
         """The most records of one user that count per key."""
         if not isinstance(self.max_per_key, int):
-            raise PlumeBug("records are counted up to a limit that is not chosen yet")
+            raise PlumeBug("records are counted up to a bound that is not chosen yet")
         return self.max_per_key
 
     @property
     def open_bound(self) -> OpenBound | None:
-        """The limit, if it is left open."""
+        """The bound, if it is left open."""
         is_open = self.max_per_key == AUTO
         return open_count("max_per_key", Column("records"), part="records") if is_open else None
 
-    def with_bound(self, bound: float) -> "CountWithChosenLimit":
-        """Give the open limit a number."""
-        return CountWithChosenLimit(int(bound), self.column, self.name, self.where)
+    def with_bound(self, bound: float) -> "CountWithChosenBound":
+        """Give the open bound a number."""
+        return CountWithChosenBound(int(bound), self.column, self.name, self.where)
 
     @property
     def columns(self) -> Mapping[str, str | None]:
@@ -72,7 +72,7 @@ class CountRecords(Measure):
         return {} if self.column is None else {self.column: NUMBERS}
 
     def combine_raw(self) -> Aggregates:
-        """Count the records; a user who is there at all has one, so with a limit of one there may be nothing to count."""
+        """Count the records; a user who is there at all has one, so with a bound of one there may be nothing to count."""
         if self.column is not None:
             return {"records": values(self.column, self.where)}
         if self.where is not None:
@@ -80,10 +80,10 @@ class CountRecords(Measure):
         return {} if self.max_per_key == 1 else {"records": Count()}
 
     def preprocess(self) -> Columns:
-        """Let no user count for more than the limit."""
+        """Let no user count for more than the bound."""
         if not self.combine_raw():
             return {"records": Literal(1)}
-        return {"records": Clamp(Column("records"), 0, self.limit)}
+        return {"records": Clamp(Column("records"), 0, self.most_per_key)}
 
     def combine_keyed(self) -> Aggregates:
         """Add the users' counts."""
@@ -91,11 +91,11 @@ class CountRecords(Measure):
 
     def parts(self) -> tuple[Part, ...]:
         """One user's records in one key, at most."""
-        return (number("records", self.limit),)
+        return (number("records", self.most_per_key),)
 
     def size(self) -> Size:
         """The records that count."""
-        return size_of(self.limit, *self.preprocess().values())
+        return size_of(self.most_per_key, *self.preprocess().values())
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""
@@ -103,22 +103,22 @@ class CountRecords(Measure):
 
 
 @dataclass(frozen=True)
-class CountWithChosenLimit(CountRecords):
-    """The same with a limit that was chosen: by then a user's records have been counted, even where one is the limit.
+class CountWithChosenBound(CountRecords):
+    """The same with a bound that was chosen: by then a user's records have been counted, even where one is the bound.
 
-    Guarantee: that of a count with this limit. docs/guarantees/auto-bounds.md.
+    Guarantee: that of a count with this bound. docs/guarantees/auto-bounds.md.
     """
 
     def combine_raw(self) -> Aggregates:
-        """Count the records, as was done before the limit was known."""
+        """Count the records, as was done before the bound was known."""
         return {"records": Count(), **super().combine_raw()}
 
 
-def refuse_bad_limit(limit: Any, largest: int = MOST_VALUES, *, or_auto: str = "") -> None:
-    """Refuse a limit on records that is out of range."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= largest:
+def refuse_bad_max_per_key(max_per_key: Any, largest: int = MOST_VALUES, *, or_auto: str = "") -> None:
+    """Refuse a bound on records that is out of range."""
+    if isinstance(max_per_key, bool) or not isinstance(max_per_key, int) or not 1 <= max_per_key <= largest:
         raise BoundError(
-            f"max_per_key is {shown(limit)}; it must be a whole number from 1 to {largest}{or_auto}: "
+            f"max_per_key is {shown(max_per_key)}; it must be a whole number from 1 to {largest}{or_auto}: "
             "how many records of one user count per key."
         )
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.errors import RangeError, shown
-from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.count import refuse_bad_max_per_key
 from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Mechanism, Part, size_of
 from plume.mechanisms.rows import NUMBERS, condition, given
@@ -44,7 +44,7 @@ class Histogram(Measure):
     where: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key)
+        refuse_bad_max_per_key(self.max_per_key)
         _refuse_bad_edges(self.edges)
         condition(self.where)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.errors import BoundError
-from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.count import refuse_bad_max_per_key
 from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
 from plume.mechanisms.measure import PER_GROUP, PER_ROW, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
@@ -50,7 +50,7 @@ class Mean(Measure):
     where: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key)
+        refuse_bad_max_per_key(self.max_per_key)
         if self._is_open and self.max_per_key != 1:
             raise BoundError(
                 f"max_per_key is {self.max_per_key} beside high = {AUTO!r}, which holds for each user's own mean; leave it at 1."

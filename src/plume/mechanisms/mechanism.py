@@ -1,4 +1,7 @@
-"""What a mechanism is: the paper's M, opened up into the four operations that a pipeline can place (Plume section 8)."""
+"""What a mechanism is: the paper's M, opened up into the four operations that a pipeline can place (Plume section 8).
+
+`measure.py` beside this file says what a new measure takes.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.errors import RangeError, shown
-from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.count import refuse_bad_max_per_key
 from plume.mechanisms.histogram import unit_for
 from plume.mechanisms.margins import LEVEL, Blur, Margins
 from plume.mechanisms.measure import PER_ROW, Form, Measure, SqlForm
@@ -57,7 +57,7 @@ class Quantiles(Measure):
     where: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key)
+        refuse_bad_max_per_key(self.max_per_key)
         scale_between(self.low, self.high)
         condition(self.where)
 

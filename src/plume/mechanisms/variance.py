@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.errors import RangeError
-from plume.mechanisms.count import refuse_bad_limit
+from plume.mechanisms.count import refuse_bad_max_per_key
 from plume.mechanisms.margins import LEVEL, Blur, Margins, quotient
 from plume.mechanisms.mean import (
     at_least_one,
@@ -53,7 +53,7 @@ class Variance(Measure):
     where: str | None = None
 
     def __post_init__(self) -> None:
-        refuse_bad_limit(self.max_per_key)
+        refuse_bad_max_per_key(self.max_per_key)
         if scale_between(self.low, self.high).kind is not Kind.FLOAT:
             raise RangeError(f"low is {self.low!r}; a variance is of numbers, not of dates.")
         condition(self.where)

@@ -1,4 +1,7 @@
-"""The two kinds of steps of pipelines that run in Python and not as SQL: selecting keys, and noising what is known of them."""
+"""What pipelines do in Python and not as SQL: select keys, select them by a number that is released, and noise what is known of them.
+
+The noisers of numbers that are chosen within the budget are in `choosing/keys_per_user.py` and `choosing/sizes.py`.
+"""
 
 from dataclasses import dataclass
 
@@ -64,7 +67,7 @@ class SelectKeys:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseUsers(SelectKeys):
+class SelectAndReleaseUsers(SelectKeys):
     """Rows of keys with their number of users come in, the keys that may be shown go out with the number that they were selected by.
 
     Guarantee: the strategy's, keys and numbers together; nothing is drawn twice. docs/guarantees/released-users.md.

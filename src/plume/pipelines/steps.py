@@ -1,19 +1,22 @@
-"""The steps the three pipelines share, each named after the paper's dataset; both boundings are here. Pipelines only choose and order them.
+"""The steps the three pipelines share; both boundings are here. Pipelines only choose and order them.
+
+A step has the name of the paper's dataset where the paper has one: docs/paper-map.md.
 
 The first bounding, before keys are selected, is `bound`. No bounding cuts users within the limit, so `plume.py` leaves their rows alone and
-calls `keep_few` in its place, for the other users. The second bounding, after keys are selected, is `safe_contributions`: it bounds the
-original rows again, restricted to the selected keys, and not what the first one left. `plume.py` beside this file shows both in their
-order; in `naive.py`, and after numbers are chosen, `bounded_contributions` calls the second one.
+calls `keep_few` in its place, for the other users. With two rounds of selection, `bound` runs once more before the second round, on the
+keys that are left (`_select_again`). The second bounding, after keys are selected, is `safe_contributions`: it bounds the original rows
+again, restricted to the selected keys, and not what the first one left. `plume.py` beside this file shows both in their order; in
+`naive.py`, and after numbers are chosen, `bounded_contributions` calls the second one.
 
 With public keys there is nothing to select, and the second bounding is the only one, in every pipeline. Otherwise `runtime_optimized.py`
-has only the first.
+has only the first. So has every pipeline where selection releases all that is asked for (`released_with_keys`).
 """
 
 from dataclasses import dataclass, replace
 
 from plume.calibration.calibrated_query import CalibratedQuery
 from plume.calibration.columns import MeasureColumns
-from plume.pipelines.noisers import WEIGHT, NoiseMeasures, ReleaseUsers, SelectKeys
+from plume.pipelines.noisers import WEIGHT, NoiseMeasures, SelectAndReleaseUsers, SelectKeys
 from plume.plan.aggregates import AddTallies, Aggregate, Max, Sum, SumButLargest
 from plume.plan.expressions import (
     AllOf,
@@ -278,7 +281,9 @@ def _select_round(calibrated: CalibratedQuery, keyed: Combine, *, name: str, num
     weighed = Map(f"{keyed.name}_weights", keyed, (*keys(calibrated), (WEIGHT, Integer(Column(WEIGHT)))))
     if calibrated.releasing:
         columns = _released_columns(calibrated)
-        return Noise(name, weighed, ReleaseUsers(strategy=calibrated.releasing, keys=calibrated.keys, columns=columns))
+        return Noise(
+            name, weighed, SelectAndReleaseUsers(strategy=calibrated.releasing, keys=calibrated.keys, columns=columns)
+        )
     return Noise(name, weighed, SelectKeys(calibrated.rounds[number - 1], calibrated.keys))
 
 

@@ -1,4 +1,7 @@
-"""What differs between the SQL of engines in words and not in form, and how names and constants get into it: quoted here, or not at all."""
+"""What differs between the SQL of engines in words and not in form, and how names and constants get into it: quoted here, or not at all.
+
+`plan/printing/spark.py` lists all places where engines differ.
+"""
 
 import math
 from dataclasses import dataclass

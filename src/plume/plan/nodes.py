@@ -1,6 +1,7 @@
 """The things a plan can do with rows: frozen, engine-free.
 
-Every node is a step: it has a name, which is the paper's word for its rows and the name of its view or table in the engine.
+Every node is a step. Its name is that of its view or table in the engine, and the paper's word for its rows where the paper has one:
+docs/paper-map.md.
 """
 
 from collections.abc import Mapping

@@ -47,8 +47,8 @@ from plume.plan.nodes import (
     roots,
     sources,
 )
-from plume.plan.released_numbers import was_compared
 from plume.plan.trees import columns_of
+from plume.plan.unchanged_numbers import was_compared
 
 
 @dataclass(frozen=True)

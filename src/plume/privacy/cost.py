@@ -126,7 +126,7 @@ class PooledCost:
 
 
 Cost = EpsilonCost | GaussianCost | GaussianSelectionCost | GaussianRoundCost | PooledCost
-"""What one noiser reveals about one user, and for what."""
+"""What one part of a measure, one round of selection or one choice reveals about one user; `what` names it."""
 
 
 @dataclass(frozen=True)

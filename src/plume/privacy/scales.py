@@ -1,7 +1,7 @@
 """How wide noise must be for what it may spend.
 
-Laplace noise adds epsilons up (Plume section 3.1), exactly, in fractions. Gaussian noise adds squares up and is calibrated in one go with
-the threshold of selection, which is worth far more than it costs from three keys per user on.
+Costs of Laplace noise add up in epsilons (Plume section 3.1), exactly, in fractions. Costs of Gaussian noise add up in squares. Thresholds
+of selection are found afterwards, for the noise that is drawn: `selection/threshold.py`.
 """
 
 import math

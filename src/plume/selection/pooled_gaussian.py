@@ -1,6 +1,7 @@
 """Weights that users draw from an account: what their measures do not need goes into selection.
 
-Most users fill a small part of what measures pay for. It keeps more keys than weighted Gaussian selection, with less noise on measures.
+Most users fill a small part of what measures pay for. Pooled Gaussian selection keeps more keys than weighted Gaussian selection, with less
+noise on measures.
 """
 
 from dataclasses import dataclass

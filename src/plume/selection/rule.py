@@ -1,10 +1,13 @@
 """How a strategy is scaled for a budget: what each module of a strategy offers beside the strategy itself, under the name `RULE`.
 
-Calibration asks the rule and never the strategy's name, so that a new strategy is one module here, which implements what `strategy.py`
+Calibration asks the rule of a strategy. It knows by name only the strategies that `"auto"` takes, and the one whose released number is a
+measure. So a new strategy is one module here, which implements what `strategy.py`
 describes and ends with its `RULE`, its name in `STRATEGIES` of `plume/settings.py`, and one page in docs/guarantees/. Its threshold comes
 from `threshold.py`; `laplace_threshold.py` is the shortest example. One that weighs users in a new way must also be known to
 `auditing/invariants.py`, and one that `"auto"` may take to `calibration/calibrated_query.py`. It gets a row in docs/api.md and a line in
 `SELECTIONS` of `tests/strategies.py` and in `STRATEGIES` of `tests/unit/privacy/test_recomposition.py`.
+
+A strategy of two rounds searches both of its thresholds by `threshold.py`, in `_smallest_thresholds` of its own module.
 """
 
 from collections.abc import Callable

@@ -3,6 +3,8 @@
 With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
 With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
 which asks what each user spends: `privacy/gaussian.py`, with pooled weights `privacy/pooled.py`, in two rounds `privacy/two_rounds.py`).
+Strategies of two rounds search both of their thresholds by it, in `_smallest_thresholds` of their own modules; with pooled weights both
+thresholds are raised afterwards until all users are within delta.
 Where other noise is drawn as well, keys of one user alone get a share of delta for themselves: `threshold_alone`, of the share
 `DELTA_OF_THRESHOLDS` in `rule.py` beside this file.
 

@@ -119,12 +119,12 @@ class TruncatedGeometric:
             "min_users": self.min_users,
         }
 
-    def _table(self) -> "Table":
+    def _table(self) -> "ChanceTable":
         return tabulate(self.max_keys_per_user, epsilon=self.epsilon, delta=self.delta)
 
 
 @dataclass(frozen=True)
-class Table:
+class ChanceTable:
     """The chance of a key with 0, 1, 2, ... users to be kept, in units of 2**-128; beyond its end all keys are kept."""
 
     high: NDArray[np.uint64]
@@ -158,7 +158,7 @@ class Table:
 
 
 @lru_cache(maxsize=16)
-def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Table:
+def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> ChanceTable:
     """Fill a table of chances so that `max_keys_per_user` of them together spend at most epsilon and delta."""
     growth, novel = _growth(epsilon / max_keys_per_user), _novel_chance(max_keys_per_user, delta)
     chances = _chances(growth, novel) if _may_fit(epsilon / max_keys_per_user, novel) else []
@@ -172,7 +172,7 @@ def tabulate(max_keys_per_user: int, *, epsilon: Fraction, delta: float) -> Tabl
     low = np.array([chance & (1 << _WORD_BITS) - 1 for chance in chances], dtype=np.uint64)
     for words in (high, low):
         words.setflags(write=False)  # every strategy with this budget shares them
-    return Table(high, low, _delta_of(_needed([*chances, _CERTAIN], growth), max_keys_per_user))
+    return ChanceTable(high, low, _delta_of(_needed([*chances, _CERTAIN], growth), max_keys_per_user))
 
 
 def _may_fit(epsilon: Fraction, novel: int) -> bool:

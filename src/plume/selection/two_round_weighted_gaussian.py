@@ -1,7 +1,7 @@
 """Weighted Gaussian selection twice: what popular keys do not need any more goes to the others (Swanberg et al. 2023, DP-SIPS).
 
 The first round spends little and finds the keys that nobody can miss; in the second, users spread their weight over the keys that are
-left to them. It keeps more keys than one round, for one more shuffle by key.
+left to them. Two rounds keep more keys than one, for one more shuffle by key.
 """
 
 import math

@@ -15,7 +15,7 @@ from plume.calibration.calibrated_query import CalibratedPart, CalibratedQuery
 from plume.mechanisms.mechanism import Part
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.noise import Distribution
-from plume.tuning.chances import POINTS, WEIGHTS
+from plume.tuning.chances_on_data import POINTS, WEIGHTS
 from plume.tuning.pairs import Additive, Floats, Pairs, Piece, bounded
 
 

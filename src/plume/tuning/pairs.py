@@ -1,6 +1,6 @@
 """The data as whoever may look at it sees it: exact contributions of users to keys. NOT PRIVATE, and for estimates only.
 
-Separate from the estimates so that there is one place where exact rows enter Python. They go no further than sums over them.
+Its own file so that tuning reads exact rows in one place. Estimates are made of sums over these rows, and no row is shown.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -32,7 +32,7 @@ from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.released_number import releases_users
 from plume.settings import AUTO
-from plume.tuning.chances import chances_of_keys, keys_that_matter
+from plume.tuning.chances_on_data import chances_of_keys, keys_that_matter
 from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
@@ -176,7 +176,7 @@ def _other_bounds(measure: Additive) -> Iterator[Additive]:
     for factor in _USUAL_FACTORS:
         match measure:
             case CountRecords():
-                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.limit * factor)), LARGEST_COUNT))
+                yield replace(measure, max_per_key=min(max(1, math.ceil(measure.most_per_key * factor)), LARGEST_COUNT))
             case SumOfTotals():
                 low, high = float(measure.low_total) * factor, float(measure.high_total) * factor
                 yield replace(measure, low_total=low, high_total=high)

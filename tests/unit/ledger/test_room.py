@@ -12,7 +12,7 @@ from plume.errors import BudgetExceeded, UsageError
 from plume.ledger.composition import total
 from plume.ledger.price import dataset_budget
 from plume.ledger.publishing import price_for
-from plume.ledger.room import Account, largest_epsilon_of
+from plume.ledger.room import DatasetAccount, largest_epsilon_of
 from plume.privacy import losses
 from plume.root import smallest, within
 
@@ -72,7 +72,7 @@ def test_a_run_says_when_no_epsilon_fits(tmp_path: Path) -> None:
 def test_the_search_agrees_with_halving(kind: str, charges: int) -> None:
     """Two answers may differ by a unit of the fifth digit, since either may end on its side of what just fits."""
     spent = [price_for(plume.explain(query(0.3 + n / 50, **list(KINDS.values())[n % 3]))) for n in range(charges)]
-    account = Account(dataset_budget(plume.Budget(3, 1e-5)), spent)
+    account = DatasetAccount(dataset_budget(plume.Budget(3, 1e-5)), spent)
 
     def fits(inverse: float) -> bool:
         price = price_for(plume.explain(query(1 / inverse, **KINDS[kind])))

@@ -19,7 +19,7 @@ from plume.errors import ColumnNotFound, MeasureError, UsageError
 from plume.privacy.pooled import left, weight
 from plume.running import run_with
 from plume.synthetic import recipe_searches
-from plume.tuning.chances import chances_of_keys
+from plume.tuning.chances_on_data import chances_of_keys
 from plume.tuning.estimates import candidate, estimate
 from plume.tuning.pairs import Pairs, read_pairs
 from plume.tuning.recommendation import Tried, recommend, shared_keys
