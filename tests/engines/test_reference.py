@@ -182,7 +182,7 @@ def test_pipeline_equals_the_reference_where_rows_are_read_again(
     def check_again(case: Asked, listed: Listed) -> None:
         papers = in_the_papers_configuration(case)
         plan = make_plan(papers.query, pipeline).plan
-        with DuckDB().open({}) as session:
+        with DuckDB().open({"input": Table(table(listed), kinds_expected(papers.query))}) as session:
             rewritten.append(session.rewrite(plan) != plan)
         check(DuckDB(), pipeline, papers, listed)
 

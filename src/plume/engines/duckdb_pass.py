@@ -84,7 +84,7 @@ def _are_integers(session: HandsOver, recipe: Recipe) -> bool:
     table = _table(recipe)
     types, made = session.types(table.name), dict(recipe.rows.expressions) if isinstance(recipe.rows, Map) else {}
     columns = [made.get(name) for name in (USER, *recipe.keys)]
-    return all(isinstance(column, Column) and types[column.name].id in _INTEGERS for column in columns)
+    return all(isinstance(one, Column) and one.name in types and types[one.name].id in _INTEGERS for one in columns)
 
 
 def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
