@@ -318,3 +318,20 @@ def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(passing, "_BITS", 80)
     with pytest.raises(AssertionError):
         check_both(query(2), rows, monkeypatch)
+
+
+def test_without_the_extra_plans_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
+    rows = table(people(1))
+    assert is_in_one_pass(query(4), rows)
+    monkeypatch.setattr(duckdb_pass.compiled, "is_there", lambda: False)
+    assert not is_in_one_pass(query(4), rows)
+
+
+def test_where_numba_does_not_load_sql_makes_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(people(1))
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "plume.engines.passing", None)
+        without = made(query(4), rows, patched, by_pass=True)
+    assert without == made(query(4), rows, monkeypatch, by_pass=False)
