@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import default_rng  # noqa: TID251 - what is said of a query must be the same each time
 from numpy.typing import NDArray
 
-from plume.calibration.calibrated_query import CalibratedPart
+from plume.calibration.calibrated_part import CalibratedPart
 from plume.errors import BoundError
 from plume.mechanisms.quantile_tree import LEAVES, walk
 from plume.mechanisms.quantiles import Quantiles
