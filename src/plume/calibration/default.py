@@ -6,7 +6,6 @@ It is made from the query alone, never from data; by which kinds of users it was
 from collections.abc import Iterator
 from typing import Any
 
-from plume.mechanisms.users import CountUsers
 from plume.query import Query
 from plume.settings import AUTO, BASIC, NOISES
 
@@ -18,16 +17,12 @@ _FEW_KEYS = 2
 def default_selection(query: Query) -> str | None:
     """Name the way to select keys that a query takes as if it asked for it; None where it names one, or the errors decide.
 
-    With two keys or more these are accounts, which all measures must be charged to when keys are selected. Users with one key need none.
+    With two keys or more these are accounts, which all measures must be charged to when keys are selected. A limit of one key mostly means
+    that users have one key each, and then errors decide: Laplace noise is narrower.
     """
     if query.selection != AUTO or query.has_public_keys or query.choices or query.composition == BASIC:
         return None
-    if query.selection_limit > 1:
-        return None if query.noise == "laplace" else "pooled_gaussian"
-    # One number is compared and released, so that there is nothing to share out. count(1) is the same number, but what is good for it
-    # should be good for count(2) too.
-    alone = all(isinstance(one, CountUsers) and one.where is None for one in query.measures) and not query.shares
-    return "released_users" if alone and query.noise == AUTO else None
+    return "pooled_gaussian" if query.selection_limit > 1 and query.noise != "laplace" else None
 
 
 def kinds_of_noise(query: Query) -> list[str]:

@@ -46,16 +46,6 @@ def test_selection_counts_64_keys_of_each_user_or_as_many_as_the_limit(limit: in
     assert calibrate(query(limit)).rounds[0].max_keys_per_user == counted
 
 
-@pytest.mark.parametrize("measures", [[plume.users()], [plume.users(), plume.users(name="again")]], ids=["one", "two"])
-@pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
-def test_with_one_key_the_number_of_users_alone_is_compared_and_released(measures: list, pipeline: str) -> None:
-    planned = make_plan(query(1, measures=measures), pipeline)
-    assert planned.calibrated.releasing is not None
-    assert planned.calibrated.releasing.threshold == 12
-    assert planned.calibrated.parts[0].standard_deviation == pytest.approx(1.2247, abs=1e-4)
-    assert len(planned.plan) == 1
-
-
 PAPER: dict[str, Any] = {
     "user": "u",
     "keys": "k",
@@ -64,10 +54,8 @@ PAPER: dict[str, Any] = {
     "budget": BUDGET,
 }
 STAY: dict[str, tuple[plume.Query, str]] = {
-    "other measures": (query(1), "truncated geometric"),
-    "a count, of which each user counts one": (query(1, measures=[plume.count(1)]), "truncated geometric"),
-    "a condition": (query(1, measures=[plume.users(where="v > 3")]), "truncated geometric"),
-    "shares of users": (query(1, measures=[plume.users()], shares={"users": 3}), "truncated geometric"),
+    "one key": (query(1), "truncated geometric"),
+    "one key, users alone": (query(1, measures=[plume.users()]), "truncated geometric"),
     "one key, Laplace": (query(1, measures=[plume.users()], noise="laplace"), "truncated geometric"),
     "one key, Gaussian": (query(1, measures=[plume.users()], noise="gaussian"), "weighted Gaussian"),
     "one key, added up": (query(1, measures=[plume.users()], composition="basic"), "truncated geometric"),
@@ -82,7 +70,7 @@ STAY: dict[str, tuple[plume.Query, str]] = {
 
 
 @pytest.mark.parametrize("name", STAY)
-def test_what_accounts_and_one_number_cannot_serve_stays_as_it_was(name: str) -> None:
+def test_what_accounts_cannot_serve_stays_as_it_was(name: str) -> None:
     asked, expected = STAY[name]
     assert default_selection(asked) is None
     assert list(earlier_defaults(asked)) == []
