@@ -80,13 +80,23 @@ def spelled_out(plan: Plan) -> Plan:
 
     Guarantee: a pass that would not make a step, or read other rows than the step does, is refused. docs/guarantees/bounding.md.
     """
-    made: dict[str, Node] = {}
-    for step in steps(plan):
-        if isinstance(step, Made) and not _is_of_its_pass(step):
-            raise PlumeBug(f"step {step.name} is not one that {step.source.name} makes")
-        if not isinstance(step, OnePass):
-            made[step.name] = step.step if isinstance(step, Made) else reading(step, made)
-    return tuple(reading(stage, made) for stage in plan) if isinstance(plan, tuple) else made[plan.name]
+    done: dict[int, Node] = {}
+    if isinstance(plan, tuple):
+        return tuple(reading(stage, _sources_spelled_out(stage, done)) for stage in plan)
+    return _spelled_out(plan, done)
+
+
+def _spelled_out(node: Node, done: dict[int, Node]) -> Node:
+    """Spell a node out once, however many read it; `done` has those that are, by identity, since trees take long to compare."""
+    if id(node) not in done:
+        if isinstance(node, Made) and not _is_of_its_pass(node):
+            raise PlumeBug(f"step {node.name} is not one that {node.source.name} makes")
+        done[id(node)] = node.step if isinstance(node, Made) else reading(node, _sources_spelled_out(node, done))
+    return done[id(node)]
+
+
+def _sources_spelled_out(node: Node, done: dict[int, Node]) -> dict[str, Node]:
+    return {source.name: _spelled_out(source, done) for source in sources(node)}
 
 
 def _is_of_its_pass(made: Made) -> bool:
