@@ -115,7 +115,7 @@ def random_query(random: Random) -> plume.Query:
     measures = random.sample(MEASURES, random.choice((1, 2, 5)))
     weights = {"selection": random.choice((1e-6, 1e-3, 1, 1e6)), measures[0].name: random.choice((1e-6, 1, 1e6))}
     return query(
-        random.choice((1, 2, 3, 16, 64, 65, 500, 10**5)),
+        random.choice((1, 2, 3, 16, 64, 65, 500)),
         measures=measures,
         budget=plume.Budget(random.choice(EPSILONS), random.choice(DELTAS)),
         min_users=random.choice((1, 5, 1000)),
@@ -131,10 +131,11 @@ def planned_or_refused(asked: plume.Query, pipeline: str) -> CalibratedQuery | s
         return str(refusal)
 
 
-def test_whatever_could_be_asked_before_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [30, pytest.param(150, marks=pytest.mark.engines)])
+def test_whatever_could_be_asked_before_can_be_asked(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From budgets that leave hardly anything to any that hide nothing, and with the strangest shares."""
     random, ran = Random(23), 0  # noqa: S311 - the same ones each time
-    for _ in range(150):
+    for _ in range(number):
         asked, pipeline = random_query(random), random.choice(("plume", "naive", "runtime_optimized"))
         today = planned_or_refused(asked, pipeline)
         with monkeypatch.context() as then:
@@ -142,4 +143,4 @@ def test_whatever_could_be_asked_before_can_be_asked(monkeypatch: pytest.MonkeyP
             before = planned_or_refused(asked, pipeline)
         assert isinstance(today, CalibratedQuery) or isinstance(before, str), (asked, before)
         ran += isinstance(today, CalibratedQuery)
-    assert ran > 75
+    assert ran > number / 2
