@@ -83,9 +83,13 @@ class _Threads:
 
 
 def _fits(recipe: Recipe, rows: int) -> bool:
-    """Return whether no sum leaves 64 bits: a user's records of a key are as many rows, and a weight goes with at least one."""
+    """Return whether no sum leaves 64 bits: a user's records of a key are as many rows, and a weight goes with at least one.
+
+    The squares of a user's numbers of records, which accounts are charged by, add up to no more than the square of all rows.
+    """
     weight = 2**20 if isinstance(recipe.weight, Drawn) else recipe.weight.weight_of(1)
-    return rows * max(weight, *(one.factor for one in recipe.contributions), 1) <= _LARGEST
+    most = max(weight, rows if recipe.charges else 1, *(one.factor for one in recipe.contributions), 1)
+    return rows * most <= _LARGEST
 
 
 def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: _Threads) -> list[_Range]:
