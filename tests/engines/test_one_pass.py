@@ -14,8 +14,7 @@ import pytest
 
 import plume
 from exact import exact_steps
-from plume.engines import duckdb_pass, user_loops
-from plume.engines import order_loops as orders
+from plume.engines import duckdb_pass
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Table
 from plume.errors import EngineError
@@ -28,7 +27,9 @@ from random_tables import on_random_tables
 from strategies import Asked, Listed, with_numbers
 from strategies import table as listed_table
 
-pytest.importorskip("numba")
+pytest.importorskip("numba")  # the extra; all else is tested without it as well
+user_loops = pytest.importorskip("plume.engines.user_loops")
+orders = pytest.importorskip("plume.engines.order_loops")
 passing = pytest.importorskip("plume.engines.passing")
 
 ENOUGH = 10**18
