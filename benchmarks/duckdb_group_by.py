@@ -1,7 +1,8 @@
 """The DuckDB rows of the speed table: a private count per key against the same query without privacy, in one run.
 
-`make bench` for 10^6 users, `make bench USERS=1e7` for more. Baselines run at DuckDB's defaults, after imports; every call goes from the
-Parquet file to the rows.
+`make bench` for 10^6 users, `make bench USERS=1e7` for more. Runs with the extra `fast`, which is there, and without it; on rows as they
+were made, in blocks of users, and on rows in no order. Loops are compiled before anything is timed. Baselines run at DuckDB's defaults,
+after imports; every call goes from the Parquet file to the rows.
 """
 
 import argparse
@@ -12,19 +13,37 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 import duckdb
 from results import power
 from rich.console import Console
-from speeds import Speed, compare, paper_data, time_in_turns
+from speeds import Speed, compare, paper_data, shuffled, time_in_turns
 
 import plume
+from plume.engines import compiled
 
 COUNT, DISTINCT = "count(*)", "count(DISTINCT user)"
-PIPELINES = ("plume", "runtime_optimized", "naive")
-# The bars that were set beforehand, by number of users.
-BARS = {10**6: {("plume", COUNT): 9}, 10**7: {("plume", COUNT): 12, ("plume", DISTINCT): 1.6}}
+OTHER_PIPELINES = ("runtime_optimized", "naive")
+SQL, SHUFFLED = "without the extra", "shuffled rows"
+# The bars that were set beforehand, by number of users: what takes at most how many times as long as what.
+OF_A_PASS = {
+    ("plume", COUNT): 4,
+    ("plume, default", COUNT): 4,
+    (f"plume, {SHUFFLED}", f"{COUNT}, {SHUFFLED}"): 4,
+    (f"plume, default, {SHUFFLED}", f"{COUNT}, {SHUFFLED}"): 4,
+}
+BARS = {
+    10**6: {**OF_A_PASS, (f"plume, {SQL}", COUNT): 9},
+    10**7: {
+        **OF_A_PASS,
+        ("plume", DISTINCT): 1.1,
+        (f"plume, {SQL}", COUNT): 12,
+        (f"plume, {SQL}", DISTINCT): 1.6,
+    },
+}
 
 
 def speed(users: int) -> Speed:
@@ -34,20 +53,21 @@ def speed(users: int) -> Speed:
         heading=f"Count per key on DuckDB, {power(users)} users",
         command=f"make bench USERS={users:.0e}".replace("+0", ""),
         what="query",
-        against=(COUNT, DISTINCT),
+        against=(COUNT, DISTINCT, f"{COUNT}, {SHUFFLED}"),
         bars=BARS.get(users, {}),
     )
 
 
-def paper_query() -> plume.Query:
-    """The paper's count: at most one record per user and key, at most 64 keys."""
-    return plume.Query.paper(
-        user="user",
-        keys="key",
-        measures=[plume.count(max_per_key=1)],
-        max_keys_per_user=64,
-        budget=plume.Budget(epsilon=math.log(3), delta=1e-5),
-    )
+def queries() -> dict[str, plume.Query]:
+    """The paper's count: at most one record per user and key, at most 64 keys; and the same as anybody would ask it."""
+    asked = {
+        "user": "user",
+        "keys": "key",
+        "measures": [plume.count(max_per_key=1)],
+        "max_keys_per_user": 64,
+        "budget": plume.Budget(epsilon=math.log(3), delta=1e-5),
+    }
+    return {"plume": plume.Query.paper(**asked), "plume, default": plume.Query(**asked)}
 
 
 def plain(path: Path, aggregate: str) -> Callable[[], object]:
@@ -56,10 +76,22 @@ def plain(path: Path, aggregate: str) -> Callable[[], object]:
     return lambda: connection.sql(f"SELECT key, {aggregate} FROM '{path}' GROUP BY key").to_arrow_table()
 
 
+def without_the_extra(query: plume.Query, path: Path) -> None:
+    """Run privately as where numba is not installed."""
+    with patch.object(compiled, "is_there", lambda: False):
+        plume.run(query, path)
+
+
 def calls(path: Path) -> dict[str, Callable[[], object]]:
     """Everything that is timed."""
-    baselines = {aggregate: plain(path, aggregate) for aggregate in (COUNT, DISTINCT)}
-    return baselines | {name: lambda name=name: plume.run(paper_query(), path, pipeline=name) for name in PIPELINES}
+    paper, mixed = queries()["plume"], shuffled(path)
+    found = {aggregate: plain(path, aggregate) for aggregate in (COUNT, DISTINCT)}
+    for name, query in queries().items():
+        found[name] = partial(plume.run, query, path)
+        found[f"{name}, {SQL}"] = partial(without_the_extra, query, path)
+    found |= {name: partial(plume.run, paper, path, pipeline=name) for name in OTHER_PIPELINES}
+    found[f"{COUNT}, {SHUFFLED}"] = plain(mixed, COUNT)
+    return found | {f"{name}, {SHUFFLED}": partial(plume.run, query, mixed) for name, query in queries().items()}
 
 
 def peak_memory(path: Path) -> float:
@@ -70,14 +102,14 @@ def peak_memory(path: Path) -> float:
 
 def run_once(path: str) -> None:
     """Run privately once and print the peak memory of this process in GB."""
-    plume.run(paper_query(), path)
+    plume.run(queries()["plume"], path)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
 
 
 def shares_of_time(path: Path) -> str:
     """Which share of a private run each step takes, of those that take any."""
     marks: list[tuple[str, float]] = []
-    plume.run(paper_query(), path, on_step=lambda step: marks.append((step, time.perf_counter())))
+    plume.run(queries()["plume"], path, on_step=lambda step: marks.append((step, time.perf_counter())))
     marks.append(("", time.perf_counter()))
     whole = marks[-1][1] - marks[0][1]
     shares = {step: (end - start) / whole for (step, start), (_, end) in itertools.pairwise(marks)}
@@ -96,7 +128,7 @@ def main() -> None:
         return
     users = int(given.users)
     path, console = paper_data(users), Console(width=110)
-    compare(speed(users), time_in_turns(calls(path), given.repeats)).write()
+    compare(speed(users), time_in_turns(calls(path), given.repeats, uncounted=1)).write()
     console.print(f"time by step: {shares_of_time(path)}")
     console.print(f"peak memory of one private run: {peak_memory(path):.2f} GB")
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import duckdb
 from results import RESULTS, Estimate, Panel, Point, Result, bars
 from rich.console import Console
 from rich.progress import track
@@ -113,3 +114,14 @@ def paper_data(users: int) -> Path:
         Console(stderr=True).print(f"making {users:,} users of the paper's synthetic data ...")
         write_paper_data(path, users, seed=1)
     return path
+
+
+def shuffled(path: Path) -> Path:
+    """Make the same rows in no order once: people's rows seldom lie together."""
+    mixed = path.with_stem(f"{path.stem}-shuffled")
+    if not mixed.exists():
+        Console(stderr=True).print("shuffling the rows ...")
+        with duckdb.connect(config={"enable_progress_bar": False}) as connection:
+            rows = f"SELECT * EXCLUDE file_row_number FROM read_parquet('{path}', file_row_number = true) ORDER BY hash(file_row_number)"
+            connection.execute(f"COPY ({rows}) TO '{mixed}' (FORMAT parquet)")
+    return mixed

@@ -79,7 +79,7 @@ def exact_steps(
             elif isinstance(step, Noise):
                 draw(step, session, ENTROPY)
             else:
-                run_step(step, session, printed)
+                run_step(step, session, printed, SALT)
             if step.name in names:
                 found[step.name] = session.fetch(step.name, order or keys)
             if len(found) == len(names):

@@ -52,11 +52,19 @@ class Asked:
     measures: tuple[Any, ...]
 
 
-def table(listed: list[tuple[Any, ...]]) -> pa.Table:
+def table(listed: list[tuple[Any, ...]], key: pa.DataType = pa.string()) -> pa.Table:  # noqa: B008 - frozen
     columns = [pa.array(column) for column in zip(*listed, strict=True)] or [[]] * 4
-    types = [pa.int64(), pa.string(), pa.int64(), pa.float64()]
+    types = [pa.int64(), key, pa.int64(), pa.float64()]
     arrays = [pa.array(column, type=kind) for column, kind in zip(columns, types, strict=True)]
     return pa.table(arrays, names=["person", "key", "day", "value"])
+
+
+def with_numbers(listed: Listed) -> Listed:
+    """The same rows with numbers for keys, some of them negative."""
+    known: dict[str, int] = {}
+    return [
+        (user, None if key is None else known.setdefault(key, 9 - 4 * len(known)), *rest) for user, key, *rest in listed
+    ]
 
 
 def records(listed: list[tuple[Any, ...]], *, composite: bool) -> list[Record]:

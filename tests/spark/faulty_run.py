@@ -162,7 +162,7 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
                 if fault == "shuffle files" and step is not plan[-1]:
                     cluster.lose_shuffle_files()
             else:
-                run_step(step, opened, printed)
+                run_step(step, opened, printed, SALT)
         rows = {
             name: opened.fetch(name, planned.calibrated.keys) for name in ("bounded", "safe", "exact", plan[-1].name)
         }

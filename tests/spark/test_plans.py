@@ -80,7 +80,7 @@ def exchanges(session: Any, pipeline: str, engine: Spark) -> Counter[str]:
                 noised.append(frame._jdf.queryExecution().executedPlan())
                 draw(step, run, ENTROPY)
             else:
-                run_step(step, run, printed)
+                run_step(step, run, printed, SALT)
         kept = [manager.lookupCachedData(frame._jdf).get().cachedRepresentation() for frame in run._kept]
         plans = [*noised, *(one.cacheBuilder().cachedPlan() for one in kept)]
         found = [exchange(node) for one in plans for node in nodes(one)]

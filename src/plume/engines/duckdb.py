@@ -105,9 +105,7 @@ class DuckDB:
                 size = sum(path.stat().st_size for path in paths)
                 _divide_memory(connection, size)
                 _lock(connection, paths, spill)
-                if size >= _LARGE_FILES_BYTES:
-                    session = _for_large_files(tables, paths)(connection, spill / "packed", paths)
-                yield session
+                yield _session(connection, tables, paths, spill)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
 
@@ -164,10 +162,16 @@ def _bytes(shown: str) -> int:
     return int(float(number) * 1024 ** ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB").index(unit))
 
 
-def _for_large_files(tables: Mapping[str, Table], paths: list[Path]) -> type[PackingSession]:
-    """Only what is quick to read is read again: not texts, nor what a statement computes."""
-    stated = any(table.stated for table in tables.values())
-    return RereadingSession if all(map(is_parquet, paths)) and not stated else PackingSession
+def _session(
+    connection: duckdb.DuckDBPyConnection, tables: Mapping[str, Table], paths: list[Path], spill: Path
+) -> DuckDBSession:
+    """Choose how a run works: only what is quick to read is counted beforehand, or read again; not texts, nor what a statement computes."""
+    quick = all(map(is_parquet, paths)) and not any(table.stated for table in tables.values())
+    # A pass takes its memory beside DuckDB, which seldom needs all of its own meanwhile.
+    room = _bytes(_setting(connection, "memory_limit")) // 2 if quick else 0
+    if sum(path.stat().st_size for path in paths) < _LARGE_FILES_BYTES:
+        return DuckDBSession(connection, room)
+    return (RereadingSession if quick else PackingSession)(connection, spill / "packed", paths, room)
 
 
 def _private_folder(where: str | Path | None) -> Path:

@@ -7,13 +7,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from plume.engines.duckdb_pass import make_pass, with_passes
 from plume.engines.duckdb_ranges import select_within_ranges
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
 from plume.engines.engine import Noising, Table
 from plume.errors import InputError
 from plume.plan.dialect import constant, identifier, typed
-from plume.plan.nodes import Lookup, Noise
+from plume.plan.nodes import Lookup, Noise, OnePass
 from plume.plan.printing.duckdb import DUCKDB, DuckDBPrinter
 from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.plan.rereading import reread
@@ -27,12 +28,13 @@ _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
 class DuckDBSession:
     """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
+    def __init__(self, connection: duckdb.DuckDBPyConnection, room: int = 0) -> None:
+        """Take a connection, and the bytes that passes may take beside it; without any there are none."""
+        self._connection, self._room = connection, room
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
-        """Give a plan as it is."""
-        return plan
+        """Give a plan that gathers by user in one pass, where that is quicker."""
+        return with_passes(self, plan, self._room)
 
     def printer(self, salt: str = SALT_UNKNOWN) -> DuckDBPrinter:
         """Give what prints steps for DuckDB."""
@@ -71,6 +73,10 @@ class DuckDBSession:
         """Compute a step once, for the several steps that read it."""
         self._execute(name, f"CREATE TEMP TABLE {identifier(name, DUCKDB)} AS\n{select}")
 
+    def pass_over(self, step: OnePass, salt: str) -> bool:
+        """Make the steps of a pass at once, in this process."""
+        return make_pass(self, step, salt)
+
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Every worker is a thread of this process, and holds all selected keys."""
         del selected, keys
@@ -99,6 +105,13 @@ class DuckDBSession:
         """NOT PRIVATE: return the rows of a step as they come, for people who may look at the data."""
         return withheld(name, lambda: self._connection.table(name).to_arrow_table())
 
+    def hand_over(self, name: str, select: str) -> list[pa.RecordBatch]:
+        """Give the rows of a SELECT to this process, for exact steps that are made here."""
+        batches: list[pa.RecordBatch] = withheld(
+            name, lambda: self._connection.sql(select).to_arrow_table().to_batches()
+        )
+        return batches
+
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""
         withheld(name, lambda: self._connection.register(name, rows))
@@ -126,8 +139,8 @@ class DuckDBSession:
 class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path]) -> None:
-        super().__init__(connection)
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path], room: int = 0) -> None:
+        super().__init__(connection, room)
         self._files, self._found = files, _versions(files)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
 
@@ -148,8 +161,9 @@ class RereadingSession(PackingSession):
     """A run on large files that are quicker to read again than their rows are to keep."""
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
-        """Give a plan that reads the files again."""
-        return reread(plan)
+        """Give a plan that gathers by user in one pass, or else reads the files again."""
+        passing = super().rewrite(plan)
+        return reread(plan) if passing == plan else passing
 
 
 def _described(relation: duckdb.DuckDBPyRelation) -> Schema:

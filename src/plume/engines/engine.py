@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from plume.plan.dialect import Dialect
-from plume.plan.nodes import Lookup, Noise
+from plume.plan.nodes import Lookup, Noise, OnePass
 from plume.plan.printing.printer import SALT_UNKNOWN, Printer
 from plume.plan.types import Kind, Schema
 
@@ -105,6 +105,9 @@ class Session(Noisy, Protocol):
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""
+
+    def pass_over(self, step: OnePass, salt: str) -> bool:
+        """Make the steps of a pass at once, with the secret of a run; False if SQL must make them one by one."""
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step, and make ready what that needs."""

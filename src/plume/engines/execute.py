@@ -9,7 +9,7 @@ from plume.engines.engine import Noisy, Session
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
 from plume.plan.analysis import steps
-from plume.plan.nodes import KeepSelected, Lookup, Node, Noise, Plan
+from plume.plan.nodes import KeepSelected, Lookup, Node, Noise, OnePass, Plan
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import Printed
 
@@ -46,7 +46,7 @@ class Walk:
         if isinstance(step, Noise):
             draw(step, self._session, self._entropy)
         else:
-            run_step(step, self._session, printed)
+            run_step(step, self._session, printed, self._salt)
 
     def _refuse_another(self, step: Node) -> None:
         # Stages are rewritten for the data anew after each choice, and what ran must come out as it was.
@@ -60,11 +60,13 @@ def draw(step: Noise, session: Noisy, entropy: Entropy) -> None:
     session.noise(step.name, step.source.name, lambda batch: noiser.noise(batch, entropy))
 
 
-def run_step(step: Node, session: Session, printed: Printed) -> None:
-    """Make the rows of a step readable under its name.
+def run_step(step: Node, session: Session, printed: Printed, salt: str) -> None:
+    """Make the rows of a step readable under its name; `salt` is the one that its SQL has.
 
     Guarantee: how keys are looked up is chosen by the number of selected keys alone, which may be known.
     """
+    if isinstance(step, OnePass) and session.pass_over(step, salt):
+        return
     for statement in printed.get(step.name, ()):
         make = session.keep if statement.kept else session.define
         make(statement.name, _looked_up(step, session) or statement.select)

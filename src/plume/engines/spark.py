@@ -29,7 +29,7 @@ from plume.lookup.lookup import choose_lookup
 from plume.lookup.store import StoredKeys, encode, load, remove
 from plume.noise.entropy import SystemEntropy, salt
 from plume.plan.dialect import Dialect, identifier, typed
-from plume.plan.nodes import Lookup, Noise
+from plume.plan.nodes import Lookup, Noise, OnePass
 from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.plan.printing.spark import ASK_STORE, SPARK, SparkPrinter
 from plume.plan.types import Schema
@@ -177,6 +177,11 @@ class SparkRun:
         frame = withheld(name, lambda: self._session.sql(select))
         self._kept.append(frame)
         self._show(name, lambda: frame.persist(StorageLevel.DISK_ONLY))
+
+    def pass_over(self, step: OnePass, salt: str) -> bool:
+        """Leave a pass to SQL: rows are on the executors."""
+        del step, salt
+        return False
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""

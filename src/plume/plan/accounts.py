@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from plume.plan.aggregates import Aggregate, Count
-from plume.plan.analysis import noisers, steps
+from plume.plan.analysis import noisers, spelled_out, steps
 from plume.plan.expressions import Clamp, Column, Literal, Shrink
 from plume.plan.nodes import USER, Account, Clip, Combine, CountKeys, Map, Noise, Plan, Scan, Size, sources
 from plume.plan.reach import drawn_from
@@ -22,7 +22,7 @@ _ROUNDS = 2
 
 def uncharged_noisers(plan: Plan) -> tuple[str, ...]:
     """Name the steps whose noise accounts should pay for and do not, and those whose weights are drawn from accounts of other rows."""
-    listed = noisers(plan)
+    listed = noisers(spelled_out(plan))
     selecting = [step for step in listed if step.noiser.account is not None]
     others = [step for step in listed if step.noiser.account is None]
     # What is priced by accounts that nobody has.

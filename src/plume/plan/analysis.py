@@ -16,11 +16,14 @@ from plume.plan.nodes import (
     KeepSelected,
     KeepUsers,
     Lookup,
+    Made,
     Map,
     Node,
     Noise,
+    OnePass,
     Plan,
     Scan,
+    reading,
     roots,
     sources,
 )
@@ -72,6 +75,38 @@ def _kept_for(step: Node) -> tuple[Node, ...]:
     return (step.users,) if isinstance(step, KeepUsers | DropUsers) else sources(step)
 
 
+def spelled_out(plan: Plan) -> Plan:
+    """Give a plan with all its steps one by one, those that are made in one pass too; these are what checks look at.
+
+    Guarantee: a pass that would not make a step, or read other rows than the step does, is refused. docs/guarantees/bounding.md.
+    """
+    done: dict[int, Node] = {}
+    if isinstance(plan, tuple):
+        return tuple(reading(stage, _sources_spelled_out(stage, done)) for stage in plan)
+    return _spelled_out(plan, done)
+
+
+def _spelled_out(node: Node, done: dict[int, Node]) -> Node:
+    """Spell a node out once, however many read it; `done` has those that are, by identity, since trees take long to compare."""
+    if id(node) not in done:
+        if isinstance(node, Made) and not _is_of_its_pass(node):
+            raise PlumeBug(f"step {node.name} is not one that {node.source.name} makes")
+        done[id(node)] = node.step if isinstance(node, Made) else reading(node, _sources_spelled_out(node, done))
+    return done[id(node)]
+
+
+def _sources_spelled_out(node: Node, done: dict[int, Node]) -> dict[str, Node]:
+    return {source.name: _spelled_out(source, done) for source in sources(node)}
+
+
+def _is_of_its_pass(made: Made) -> bool:
+    """Return whether a pass makes a step, which reads no table but through the rows that the pass reads."""
+    rows, read = [made.step], made.source.source
+    while rows and not isinstance(rows[-1], Scan):
+        rows += [source for source in sources(rows.pop()) if source != read]
+    return not rows and made.step in made.source.makes
+
+
 def readers_of(node: Node, plan: Plan) -> list[Node]:
     """List the steps of a plan that read a step."""
     return [step for step in steps(plan) if node.name in {source.name for source in sources(step)}]
@@ -110,6 +145,10 @@ def shuffled_by(step: Node) -> tuple[str, ...] | None:
             together, wanted = step.by, step.gather
         case CountKeys() | KeepFew() | Clip():
             together, wanted = (step.user,), (step.user,)
+        case OnePass():
+            together, wanted = (step.user,), (step.user,)
+        case Made(step=made):
+            return shuffled_by(made)
         case KeepSelected(lookup=Lookup.JOIN):
             together, wanted = step.keys, step.keys
         case _:
@@ -126,6 +165,8 @@ def gathered_by(node: Node) -> tuple[str, ...] | None:
         case Map(source=source):
             found = gathered_by(source)
             return found if found and set(found) <= set(node.columns) else None
+        case Made(step=step):
+            return gathered_by(step)
         case Append():
             everywhere = {gathered_by(source) for source in node.sources}
             return everywhere.pop() if len(everywhere) == 1 else None

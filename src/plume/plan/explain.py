@@ -12,9 +12,11 @@ from plume.plan.nodes import (
     KeepFew,
     KeepSelected,
     KeepUsers,
+    Made,
     Map,
     Node,
     Noise,
+    OnePass,
     Plan,
     Scan,
     sources,
@@ -73,6 +75,10 @@ def doing(step: Node, called: Mapping[str, str] = AS_PLANNED) -> str:  # noqa: C
             return f"lookup by {step.lookup.value}"
         case KeepUsers() | DropUsers():
             return f"{step.source.name} read again"
+        case OnePass():
+            return f"{' and '.join(made.name for made in step.makes)} in one pass"
+        case Made(step=made):
+            return doing(made, called)
         case Noise():
             return "drawn once"
         case Scan():

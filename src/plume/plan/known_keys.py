@@ -4,7 +4,7 @@ Beside `reach`, which sees to it that no user changes more than the limit. docs/
 """
 
 from plume.plan.aggregates import Max
-from plume.plan.analysis import noisers
+from plume.plan.analysis import noisers, spelled_out
 from plume.plan.expressions import Column, Comparator, Compare, Literal
 from plume.plan.nodes import Append, Combine, KnownKeys, Map, Node, Noise, Plan, Scan
 from plume.plan.signs import BOTH, signs_of_column
@@ -12,9 +12,8 @@ from plume.plan.signs import BOTH, signs_of_column
 
 def noisers_of_unknown_keys(plan: Plan) -> tuple[str, ...]:
     """Name the noisers whose keys share noise that is not made for what they read."""
-    return tuple(
-        step.name for step in noisers(plan) if step.noiser.known_keys and not _suits(step, step.noiser.known_keys)
-    )
+    listed = noisers(spelled_out(plan))
+    return tuple(step.name for step in listed if step.noiser.known_keys and not _suits(step, step.noiser.known_keys))
 
 
 def _suits(step: Noise, known: KnownKeys) -> bool:

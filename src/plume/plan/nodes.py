@@ -294,6 +294,42 @@ class Append:
 
 
 @dataclass(frozen=True)
+class OnePass:
+    """Several steps in one pass over the rows of each user: those in `makes`, and none of the steps between them and the source.
+
+    The steps are there whole, as they would run one by one: they say what the pass must make, and are what is checked.
+    """
+
+    name: str
+    source: "Node"
+    user: str
+    makes: tuple["Node", ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """None: the rows of its steps are read, and there are none of its own."""
+        return ()
+
+
+@dataclass(frozen=True)
+class Made:
+    """The rows of a step that a pass makes, under the name of the step."""
+
+    source: OnePass
+    step: "Node"
+
+    @property
+    def name(self) -> str:
+        """The name of the step."""
+        return self.step.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.step.columns
+
+
+@dataclass(frozen=True)
 class Noise:
     """Exact rows leave the engine, noised rows come back: the only way out of a plan."""
 
@@ -319,6 +355,8 @@ Node = (
     | KeepUsers
     | DropUsers
     | Append
+    | OnePass
+    | Made
     | Noise
 )
 _Node = TypeVar("_Node", bound=Node)

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Any, TypeGuard
 
 from plume.plan.aggregates import Aggregate, Count, Max, Sum, SumButLargest
+from plume.plan.analysis import spelled_out
 from plume.plan.expressions import (
     Clamp,
     Column,
@@ -127,7 +128,7 @@ class Rows:
 
 def releases_only_noise(plan: Plan) -> bool:
     """Return whether every path from a table to the rows of each stage passes a noiser."""
-    return all(map(_is_noised, roots(plan)))
+    return all(map(_is_noised, roots(spelled_out(plan))))
 
 
 def _is_noised(node: Node) -> bool:
@@ -142,8 +143,7 @@ def _is_noised(node: Node) -> bool:
 
 def unpaid_noisers(plan: Plan) -> tuple[str, ...]:
     """Name the noisers, of all stages, whose noise does not cover what one user can change in the rows they read."""
-    found = dict.fromkeys(name for root in roots(plan) for name in _unpaid(root))
-    return tuple(found)
+    return tuple(dict.fromkeys(name for root in roots(spelled_out(plan)) for name in _unpaid(root)))
 
 
 def _unpaid(node: Node) -> tuple[str, ...]:
@@ -188,6 +188,8 @@ def reach(node: Node) -> Rows:  # noqa: C901 - one case per kind of node
             return _reach_of_users(node)
         case Append():
             return _reach_of_append(node)
+        case _:
+            return _unknown(node)
 
 
 def _limited(rows: Rows, presence: Reach) -> Rows:
@@ -382,11 +384,9 @@ def _listed_above(node: KeepUsers | DropUsers) -> int | None:
 
 def _reach_of_append(node: Append) -> Rows:
     found = [reach(source) for source in node.sources]
-    columns = {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns}
-    presence = _together(*(rows.presence for rows in found))
     return Rows(
-        presence,
-        columns,
+        _together(*(rows.presence for rows in found)),
+        {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns},
         owned=all(rows.owned for rows in found),
         one_per_key=False,
         accounts=_in_all([rows.accounts for rows in found]),

@@ -3,7 +3,7 @@
 Beside `reach`, which counts the keys that one user can change. Noise covers the numbers of a key, and nothing covers the key itself.
 """
 
-from plume.plan.analysis import steps
+from plume.plan.analysis import spelled_out, steps
 from plume.plan.expressions import Column
 from plume.plan.nodes import USER, Append, Combine, KeepSelected, Map, Node, Noise, Plan, Scan, sources
 
@@ -12,7 +12,7 @@ Columns = frozenset[str]
 
 def unkeyed_steps(plan: Plan) -> tuple[str, ...]:
     """Name the steps that combine, keep or release rows of several users by columns that are not the keys of these rows."""
-    return tuple(step.name for step in steps(plan) if not _goes_by_keys(step))
+    return tuple(step.name for step in steps(spelled_out(plan)) if not _goes_by_keys(step))
 
 
 def _goes_by_keys(step: Node) -> bool:

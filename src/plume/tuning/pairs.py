@@ -30,6 +30,7 @@ from plume.plan.nodes import USER, Size
 from plume.plan.printing.account_sql import print_squares
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.plan_sql import print_plan
+from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.query import Query, written_texts
 from plume.running import read_rows, relation_for
 from plume.schema import described, table_for
@@ -171,7 +172,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB, sizes: Collection[Size] 
         read_rows(session, query, relation, source=described(data))
         printed = print_plan(combined, session.printer())
         for step in steps(combined):
-            run_step(step, session, printed)
+            run_step(step, session, printed, SALT_UNKNOWN)
         found = _numbered(session, combined.name, calibrated)
         squares = {size: _squares(session, size) for size in sizes}
     return _pairs(found, calibrated, squares)

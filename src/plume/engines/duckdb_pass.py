@@ -1,0 +1,113 @@
+"""Where DuckDB hands its rows over to a pass in this process, and takes what comes of them back.
+
+It does so where that is quicker: not for few rows, for which loading the loops takes longer than all SQL, nor for more than memory holds.
+Which it is depends on the table alone, and only time tells of it.
+"""
+
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from plume.engines import compiled
+from plume.engines.duckdb_silence import withheld
+from plume.errors import PlumeBug, ResourceError
+from plume.plan.analysis import steps
+from plume.plan.dialect import identifier
+from plume.plan.expressions import Column
+from plume.plan.nodes import USER, Map, Noise, OnePass, Scan
+from plume.plan.one_pass import Recipe, in_one_pass, recipe_of
+from plume.plan.printing.duckdb import DUCKDB
+from plume.plan.types import Schema
+
+# Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
+_FEWEST_ROWS = 5 * 10**6
+_FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
+# For sums at the places of keys, in each of a few threads.
+_SUMS_BYTES = 2**29
+# Integers that DuckDB hands over as 64 bits with a sign.
+_INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
+
+
+class HandsOver(Protocol):
+    """What of a session is needed here."""
+
+    def ask(self, statement: str) -> list[tuple[Any, ...]]:
+        """Answer a statement about columns."""
+
+    def types(self, name: str) -> dict[str, Any]:
+        """Say of what types the columns of a table are, as DuckDB's Python package gives them."""
+
+    def schema(self, name: str) -> Schema:
+        """Say what columns a table or step has."""
+
+    def hand_over(self, name: str, select: str) -> list[pa.RecordBatch]:
+        """Give the rows of a SELECT to this process, for exact steps that are made here."""
+
+    def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
+        """Write rows down as a step; columns named in `types` get these types."""
+
+
+def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple[Noise, ...]:
+    """Rewrite a plan for passes, if each of them is quicker than SQL and takes no more bytes than `room`."""
+    if not room or not compiled.is_there():
+        return plan
+    rewritten = in_one_pass(plan)
+    passes = [step for step in steps(rewritten) if isinstance(step, OnePass)]
+    return rewritten if passes and all(_is_worthwhile(session, one, room) for one in passes) else plan
+
+
+def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
+    recipe = recipe_of(one)
+    if recipe is None or not _are_integers(session, recipe):
+        return False
+    [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
+    fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
+    return bool(rows >= fewest and _memory_needed(len(recipe.keys), rows) <= room)
+
+
+def _memory_needed(keys: int, rows: int) -> int:
+    """Say how many bytes a pass may take: packed rows, and beside them all columns of users above the limit, if all users are."""
+    return 8 * rows * (keys + 7) + _SUMS_BYTES
+
+
+def _table(recipe: Recipe) -> Scan:
+    """Give the table that rows are made of."""
+    match recipe.rows:
+        case Map(source=Scan() as table):
+            return table
+        case _:
+            raise PlumeBug("a pass reads something else than a table")
+
+
+def _are_integers(session: HandsOver, recipe: Recipe) -> bool:
+    """Return whether users and keys are columns of integers, as the table has them."""
+    table = _table(recipe)
+    types, made = session.types(table.name), dict(recipe.rows.expressions) if isinstance(recipe.rows, Map) else {}
+    columns = [made.get(name) for name in (USER, *recipe.keys)]
+    return all(isinstance(one, Column) and one.name in types and types[one.name].id in _INTEGERS for one in columns)
+
+
+def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
+    """Make the steps of a pass; False if rows do not fit it, or memory does not hold them, and SQL must make them."""
+    recipe = recipe_of(one)
+    if recipe is None:
+        return False
+    try:
+        from plume.engines.passing import pass_over  # noqa: PLC0415 - loads numba, which may not work here
+    except ImportError:
+        return False
+    rows, threads = identifier(recipe.rows.name, DUCKDB), session.ask("SELECT current_setting('threads')")[0][0]
+    columns = ", ".join(f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys))
+    batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
+    try:
+        found = withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))
+    except ResourceError:
+        return False
+    if found is None:
+        return False
+    schema = session.schema(recipe.rows.name)
+    types = {name: schema[name] for name in (USER, *recipe.keys)}
+    keyed, above = one.makes
+    session.write(keyed.name, found.keyed, types={key: types[key] for key in recipe.keys})
+    session.write(above.name, found.above, types=types)
+    return True

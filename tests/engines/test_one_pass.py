@@ -1,0 +1,338 @@
+"""A pass over the rows of each user makes what SQL makes, row for row with the same salt; and a pass that is broken would be seen."""
+
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import plume
+from exact import exact_steps
+from plume.engines import duckdb_pass
+from plume.engines.duckdb import DuckDB
+from plume.engines.engine import Table
+from plume.errors import EngineError
+from plume.plan.analysis import steps
+from plume.plan.nodes import OnePass
+from plume.planning import make_plan
+from plume.schema import kinds_expected
+from plume.selection import pooled_gaussian
+from random_tables import on_random_tables
+from strategies import Asked, Listed, with_numbers
+from strategies import table as listed_table
+
+pytest.importorskip("numba")  # the extra; all else is tested without it as well
+user_loops = pytest.importorskip("plume.engines.user_loops")
+orders = pytest.importorskip("plume.engines.order_loops")
+passing = pytest.importorskip("plume.engines.passing")
+
+ENOUGH = 10**18
+STEPS = ("keyed_weights", "above_limit", "exact")
+BUDGET = plume.Budget(epsilon=20, delta=0.5)
+SELECTIONS = ("weighted_gaussian", "pooled_gaussian", "laplace_threshold", "truncated_geometric")
+
+
+def query(limit: int, keys: str | list[str] = "key", selection: str = "pooled_gaussian", *measures: Any) -> plume.Query:
+    return plume.Query(
+        user="person",
+        keys=keys,
+        measures=list(measures) or [plume.count(max_per_key=3), plume.users()],
+        max_keys_per_user=limit,
+        budget=BUDGET,
+        selection=selection,
+        noise="laplace" if selection == "truncated_geometric" else "auto",
+    )
+
+
+def table(rows: list[tuple[int | None, ...]], *types: pa.DataType) -> pa.Table:
+    columns = list(map(list, zip(*rows, strict=True))) or [[] for _ in types]
+    names = ["person", "key", "day"][: len(columns)]
+    kinds = types or (pa.int64(),) * len(columns)
+    return pa.table([pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)], names=names)
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows fill several partitions, pieces and threads."""
+    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
+    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+
+
+def is_in_one_pass(asked: plume.Query, rows: Any) -> bool:
+    with DuckDB().open({"input": Table(rows, kinds_expected(asked))}) as session:
+        return any(isinstance(step, OnePass) for step in steps(session.rewrite(make_plan(asked).plan)))
+
+
+def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_pass: bool) -> dict[str, pa.Table]:
+    """What steps say, by a pass or by SQL."""
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0 if by_pass else ENOUGH)
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0 if by_pass else ENOUGH)
+    keys = tuple(f"key_{number}" for number in range(1, len(asked.keys) + 1))
+    found = exact_steps(asked, rows, [name for name in STEPS if name != "above_limit"], engine=DuckDB(threads=2))
+    above = exact_steps(asked, rows, ["above_limit"], engine=DuckDB(threads=2), order=("user_id", *keys))
+    return found | above
+
+
+def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool = True) -> None:
+    taken: list[bool] = []
+    whole = passing.pass_over
+
+    def noted(*given: Any) -> Any:
+        found = whole(*given)
+        taken.append(found is not None)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(passing, "pass_over", noted)
+        by_pass = made(asked, rows, patched, by_pass=True)
+    assert taken == [packs] * 2
+    assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
+
+
+def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:
+    random = np.random.default_rng(seed)
+    return [
+        (int(user) * 7 - 200, int(random.zipf(1.5) % keys) - 5, int(random.integers(3)))
+        for user in range(users)
+        for _ in range(random.integers(1, most))
+    ]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("keys", ["key", ["key", "day"]], ids=["one key", "two keys"])
+def test_a_pass_makes_the_rows_that_sql_makes(
+    keys: str | list[str], selection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_both(query(4, keys, selection), table(people(1)), monkeypatch)
+
+
+def test_limits_are_met_to_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Users with one key fewer than the limit, as many, one more, and the same at four times the limit, where clipping cuts."""
+    numbers = (1, 2, 3, 4, 11, 12, 13, 14)
+    rows = [(user, key) for user, number in enumerate(numbers) for key in range(number)]
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 12)
+    for selection in SELECTIONS:
+        check_both(query(3, "key", selection), table(rows), monkeypatch)
+
+
+EDGE = 2**63 - 1
+TABLES: dict[str, list[tuple[int | None, ...]]] = {
+    "no rows": [],
+    "one row": [(7, 7)],
+    "nobody's rows": [(None, 1), (1, None)],
+    "the same row often": [(1, 2)] * 40 + [(2, 2)],
+    "negative numbers": [(-user, -user * key) for user in range(1, 12) for key in range(9)],
+    "the ends of 64 bits": [(EDGE - user % 5, -EDGE - 1 + key) for user in range(20) for key in range(user % 7)],
+    "keys far apart": [(user % 16, (key % 4) * 2**52) for user in range(80) for key in range(user % 5)],
+}
+
+
+@pytest.mark.parametrize("rows", TABLES)
+def test_special_tables_come_out_as_sql_has_them(rows: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for selection in ("pooled_gaussian", "laplace_threshold"):
+        check_both(query(2, "key", selection), table(TABLES[rows], pa.int64(), pa.int64()), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [[(EDGE, 1), (-EDGE - 1, 1)], [(0, 0), (2**62, 3), (5, 1)], [(1, EDGE), (2, -EDGE - 1)]],
+    ids=["users", "together", "keys"],
+)
+def test_what_does_not_fit_64_bits_is_left_to_sql(rows: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """63 bits of users and two of keys: were the range not looked at, users would be merged."""
+    check_both(query(2), table(rows * 3), monkeypatch, packs=False)
+
+
+def test_63_bits_of_users_and_one_of_keys_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_both(query(1), table([(0, 0), (2**63 - 1, 1), (0, 1), (5, 0)]), monkeypatch)
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint32()], ids=str)
+def test_integers_of_all_widths_come_out_in_their_type(kind: pa.DataType, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(user, key) for user in range(9) for key in range(user)]
+    check_both(query(3), table(rows, kind, kind), monkeypatch)
+
+
+def test_sums_are_found_where_many_keys_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here sums do not lie at the place of their key, and there is room for few of them at first."""
+    monkeypatch.setattr(passing, "_FIRST_PLACES", 2)
+    rows = [(user, (key * user * 977) % 5000, key % 2) for user in range(60) for key in range(user)]
+    check_both(query(20, ["key", "day"], "laplace_threshold"), table(rows), monkeypatch)
+
+
+def test_a_condition_and_rows_that_are_nobodys_are_left_to_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        (None if user == 3 else user, None if key == 2 else key, user % 3) for user in range(30) for key in range(9)
+    ]
+    check_both(replace(query(4), where="day <> 1"), table(rows), monkeypatch)
+
+
+def test_one_user_with_nearly_all_rows_has_three_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = 10**6
+    user = np.where(np.arange(many) % 1000, 5, np.arange(many))
+    rows = pa.table({"person": user, "key": np.arange(many) % 3})
+    check_both(query(2, "key", "pooled_gaussian"), rows, monkeypatch)
+
+
+def test_a_file_is_passed_over_whatever_its_footer_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges are those of the values themselves, and no statistics are read."""
+    rows = table(people(2))
+    for statistics in (True, False):
+        path = tmp_path / f"{statistics}.parquet"
+        pq.write_table(rows, path, write_statistics=statistics, row_group_size=100)
+        check_both(query(3, ["key", "day"]), path, monkeypatch)
+
+
+def test_random_tables_come_out_as_sql_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[bool] = []
+
+    def look(case: Asked, listed: Listed) -> None:
+        for asked in (case.query, pooled(case.query)):
+            rows = listed_table(with_numbers(listed), pa.int64())
+            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
+            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
+            passes.append(is_in_one_pass(asked, rows))
+            if passes[-1]:
+                check_both(asked, rows, monkeypatch)
+
+    on_random_tables(DuckDB(), 100, look, kinds=["users", "count"])
+    assert sum(passes) >= 12
+
+
+def pooled(asked: plume.Query) -> plume.Query:
+    return replace(asked, selection="pooled_gaussian", noise="auto", composition="tight")
+
+
+# Python warns where integers wrap around, in each thread anew.
+_AS_PYTHON = "def compiled(loop): return np.errstate(over='ignore')(loop)\n"
+LOOPS = {loops.__name__: Path(loops.__file__).read_text(encoding="utf-8") for loops in (user_loops, orders)}
+
+
+def loops_as(change: tuple[str, str]) -> ModuleType:
+    """The loops as Python runs them, with a change."""
+    before, after = change
+    assert sum(text.count(before) for text in LOOPS.values()) >= 1
+    found: list[ModuleType] = []
+    for name in (orders.__name__, user_loops.__name__):
+        text = LOOPS[name].replace("from plume.engines.compiled import compiled\n", _AS_PYTHON)
+        module = ModuleType("broken_loops")
+        for other in found:
+            text = text.replace(f"from {orders.__name__} import", f"from {other.__name__} import")
+        with pytest.MonkeyPatch.context() as patched:
+            for other in found:
+                patched.setitem(sys.modules, other.__name__, other)
+            exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
+        found.append(module)
+    return found[-1]
+
+
+MUTANTS = {
+    "the limit is off by one": ("if end - start <= limit:", "if end - start <= limit + 1:"),
+    "the limit is off by one below": ("if count > rule.limit:", "if count >= rule.limit:"),
+    "one key more counts": ("if len(keys) > kept:", "if len(keys) > kept + 1:"),
+    "what is double is kept": ("if end and rows[end - 1] == this:", "if end < 0:"),
+    "records are not counted": ("records[end - 1] += _ONE", "pass"),
+    "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
+    "the order is of another user": ("begin = write_measured(user, text", "begin = write_measured(user + 1, text"),
+    "the order is without the salt": ("text[: len(rule.salt)] = rule.salt", "pass"),
+    "the weight is the user's before": ("users.weights[user]\n", "users.weights[user - 1]\n"),
+    "the account is the user's before": ("columns + 3] = users.left[user]", "columns + 3] = users.left[user - 1]"),
+    "records are the key's before": ("min(np.int64(records[row])", "min(np.int64(records[row - 1])"),
+    "a charge is forgotten": ("for charge in range(len(rates)):", "for charge in range(len(rates) - 1):"),
+    "a charge rounds down": ("math.floor(taken) + 2.0", "math.floor(taken)"),
+    "a partition is skipped": ("        if len(given):", "        if len(given) and part > parts[0]:"),
+    "rows are in no order": ("counts[digit] += 1\n            rows, other", "counts[digit] += 1\n            other, rows"),
+    "users above the limit give all their keys": ("if len(keys) > kept:", "if False:"),
+    "users are told apart by part of them": ("shift += np.uint64(_DIGIT)", "break"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def of_sql() -> dict[str, dict[str, pa.Table]]:
+    """What SQL says of the table that mutants are tried on."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+        return {name: made(query(3, "key", name), crowd(), patched, by_pass=False) for name in SELECTIONS[1:3]}
+
+
+def crowd() -> pa.Table:
+    """Sorting them takes several digits."""
+    return table([(user, 3210 * key, day) for user, key, day in people(3, users=24, keys=6, most=16)])
+
+
+def says_as_sql(loops: ModuleType, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setattr(passing, "loops", loops)
+    monkeypatch.setattr(passing, "_ROWS_OF_PART", 64)  # several users in a partition, and several partitions
+    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+    return all(made(query(3, "key", name), crowd(), monkeypatch, by_pass=True) == of_sql[name] for name in of_sql)
+
+
+def test_the_loops_say_the_same_as_python_runs_them(
+    of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert says_as_sql(loops_as(("+ 2.0", "+ 2.0")), of_sql, monkeypatch)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_broken_pass_would_be_seen(
+    mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        assert not says_as_sql(loops_as(MUTANTS[mutant]), of_sql, monkeypatch)
+    except EngineError:
+        return  # it broke what it changed
+
+
+def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None:
+    """Hardly any two digests agree in 48 bits, so no table shows it."""
+    keys, places = np.arange(6, dtype=np.uint64), np.array([5, 3, 3, 9, 3, 1])
+    for kept, counted in (
+        (1, {5}),
+        (2, {1, 5}),
+        (3, {1, 2, 5}),
+        (4, {1, 2, 4, 5}),
+        (6, set(range(6))),
+        (9, set(range(6))),
+    ):
+        sums = user_loops.Sums(np.empty(0, np.uint64), np.zeros((8, 1), np.int64), np.zeros(1, np.int64))
+        user_loops._add_first(keys, places, 7, kept, sums)
+        assert {int(key): int(sums.sums[key, 0]) for key in np.flatnonzero(sums.sums)} == dict.fromkeys(counted, 7)
+
+
+@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 119, 120])
+def test_an_order_is_the_beginning_of_a_digest(length: int) -> None:
+    text, given = np.zeros(256, np.uint8), bytes((7 * place + 3) % 256 for place in range(length))
+    text[:length] = np.frombuffer(given, np.uint8)
+    digest = hashlib.md5(given, usedforsecurity=False).hexdigest()
+    assert orders.order_of(text, length, np.empty(orders.WORDS, np.uint32)) == int(digest[:12], 16)
+
+
+def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table([(user * 2**61, key) for user in range(4) for key in range(16)])
+    check_both(query(2), rows, monkeypatch, packs=False)
+    monkeypatch.setattr(passing, "_BITS", 80)
+    with pytest.raises(AssertionError):
+        check_both(query(2), rows, monkeypatch)
+
+
+def test_without_the_extra_plans_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
+    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
+    rows = table(people(1))
+    assert is_in_one_pass(query(4), rows)
+    monkeypatch.setattr(duckdb_pass.compiled, "is_there", lambda: False)
+    assert not is_in_one_pass(query(4), rows)
+
+
+def test_where_numba_does_not_load_sql_makes_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table(people(1))
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "plume.engines.passing", None)
+        without = made(query(4), rows, patched, by_pass=True)
+    assert without == made(query(4), rows, monkeypatch, by_pass=False)
