@@ -15,6 +15,8 @@ from plume.engines.engine import Engine
 from questions import answer, asking, people
 
 HUGE = plume.Budget(epsilon=10_000, delta=1e-6)
+# Next to nothing is what Laplace noise is with such a budget; noise of the default grows with the root of the limit, and is some units.
+NEXT_TO_NOTHING = {"max_keys_per_user": 2, "budget": HUGE, "noise": "laplace"}
 START = datetime(2024, 1, 1)  # noqa: DTZ001 - moments of a table have no zone
 
 
@@ -77,13 +79,13 @@ def exact_answers(sql: str) -> list[tuple[object, ...]]:
 
 
 def released(measure, engine: Engine) -> pa.Table:
-    query = plume.Query(user="u", keys="k", measures=[measure], max_keys_per_user=2, budget=HUGE)
+    query = plume.Query(user="u", keys="k", measures=[measure], **NEXT_TO_NOTHING)
     return plume.run(query, TABLE, engine=engine).to_arrow()
 
 
 def without_noise(measure, engine: Engine) -> pa.Table:
     """Without any: extremes look at many empty nodes, of which now and then one is taken for more."""
-    query = plume.Query(user="u", keys="k", measures=[measure], max_keys_per_user=2, budget=HUGE)
+    query = plume.Query(user="u", keys="k", measures=[measure], **NEXT_TO_NOTHING)
     return exact_release(query, TABLE, engine=engine)
 
 

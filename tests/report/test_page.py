@@ -120,7 +120,8 @@ def test_a_page_names_no_address() -> None:
 
 
 def test_a_page_says_what_is_guaranteed_and_spent() -> None:
-    query = plume.Query(user="u", keys="k", measures=[plume.users()], max_keys_per_user=2, budget=plume.Budget(1, 1e-6))
+    settings = {"max_keys_per_user": 2, "budget": plume.Budget(1, 1e-6), "noise": "laplace"}
+    query = plume.Query(user="u", keys="k", measures=[plume.users()], **settings)
     text = " ".join(" ".join(Tags(make_page(answering(query, k=["x"]))).text).split())
     for said in (
         "factor of at most 2.72",

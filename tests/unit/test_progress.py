@@ -53,7 +53,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
 BUDGET = plume.Budget(epsilon=100, delta=1e-5)
 SHAPES: dict[str, tuple[dict[str, Any], int]] = {
     "keys that are selected": ({"max_keys_per_user": 4}, 4),
-    "keys that are selected by what is released": ({}, 3),
+    "keys that are selected by what is released": ({"selection": "released_users"}, 3),
     "public keys": ({"public_keys": ["x"]}, 3),
     "two rounds": ({"selection": "two_round_weighted_gaussian", "max_keys_per_user": 4}, 5),
     "a limit that is chosen": ({"max_keys_per_user": "auto"}, 5),

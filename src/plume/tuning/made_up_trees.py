@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.random import default_rng  # noqa: TID251 - what is said of a query must be the same each time
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from plume.calibration.calibrated_part import CalibratedPart
 from plume.errors import BoundError
@@ -27,8 +27,9 @@ from plume.tuning.goal import Goal, error_unit
 _KEYS = 2**16
 # How many different noises there are, 2 to the power of it: more than a walk in each key looks at.
 _NOISES = 22
-# Odd and without a pattern, so that nodes whose numbers are near each other have noises that are far apart.
-_MIXED = 0x9E3779B97F4A7C15
+# The steps of SplitMix64 (Steele, Lea and Flood 2014): nodes whose numbers are near each other get noises that have nothing in common.
+_MIXED = np.uint64(0x9E3779B97F4A7C15)
+_STIRS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
 # More values than these, which are hundreds in each leaf, change nothing.
 _MOST_VALUES = 2**20
 
@@ -47,17 +48,27 @@ class MadeUpTrees:
     def sums(self, width: int, ranges: Integers) -> Floats:
         """Give noised sums over ranges of leaves; the same range has the same noise each time."""
         start = ranges * width % LEAVES
-        mixed = (ranges.astype(np.uint64) * np.uint64(2) + np.uint64(1)) * np.uint64(width) * np.uint64(_MIXED)
-        noise = _noises(gaussian=self.gaussian)[mixed >> np.uint64(64 - _NOISES)]
+        noise = _noises(gaussian=self.gaussian)[_mixed(ranges, width) >> np.uint64(64 - _NOISES)]
         found: Floats = self.before[start + width] - self.before[start] + self.deviation * noise
         return found
 
 
+def _mixed(ranges: Integers, width: int) -> NDArray[np.uint64]:
+    """Turn the number of a range and its width into bits without a pattern: no source of randomness is needed for what nobody hides."""
+    mixed = (ranges.astype(np.uint64) * np.uint64(2) + np.uint64(1)) * np.uint64(width) * _MIXED
+    for shift, factor in _STIRS:
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed
+
+
 @lru_cache
 def _noises(*, gaussian: bool) -> Floats:
-    """Draw noise with a standard deviation of one; weights are so fine that it may be taken to be continuous."""
-    draw, size = default_rng(1), 1 << _NOISES
-    return draw.standard_normal(size) if gaussian else draw.laplace(scale=math.sqrt(1 / 2), size=size)
+    """List values of noise with a standard deviation of one, each as likely as any other; weights are so fine that it may be continuous."""
+    size = 1 << _NOISES
+    chances = (np.arange(size) + 0.5) / size
+    away = chances - 0.5
+    found: Floats = ndtri(chances) if gaussian else -math.sqrt(1 / 2) * np.sign(away) * np.log1p(-2 * np.abs(away))
+    return found
 
 
 def chance_of_quantiles(part: CalibratedPart, measures: Sequence[Quantiles], goal: Goal) -> float:

@@ -143,7 +143,6 @@ def test_rows_of_0_1_0_have_the_intervals_of_the_noise_that_was_drawn(ledger: pl
 
 EARLIER: dict[str, tuple[plume.Query, str]] = {
     "weights": (plain(), "weighted Gaussian"),
-    "coins": (plain(measures=[plume.users()], max_keys_per_user=1), "truncated geometric"),
     "two keys": (plain(measures=[plume.users()]), "truncated geometric"),
     "many keys": (plain(max_keys_per_user=100), "weighted Gaussian"),
 }
