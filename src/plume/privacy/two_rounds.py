@@ -155,7 +155,7 @@ def _worst_of_cells(rounds: PooledRounds, others: float, epsilon: float) -> tupl
 
 
 def _cells_of_account(rounds: PooledRounds, others: float, epsilon: float) -> int:
-    """Say into how many cells a whole account is cut: into so many that they add little, as far as there may be so many."""
+    """Say into how many cells a whole account is cut, each so narrow that it adds little, unless that takes more than there may be."""
     cells, enough = _CELLS, _ADDED_BY_CELLS * float(delta_of(math.hypot(math.sqrt(rounds.squared), others), epsilon))
     while cells < _MOST_CELLS and _delta_of_sharing(rounds, others, epsilon, cells) > enough:
         cells *= 2
