@@ -67,7 +67,9 @@ def refuse_what_cannot_share_noise(question: Question) -> None:
             f"composition is {BASIC!r} {_BESIDE}; it adds epsilons up, and Gaussian noise has none; leave it out."
         )
     for choice in question.choices:
-        raise BoundError(f"{choice} is {AUTO!r} {_BESIDE}, which must know all numbers; give a number, or {_INSTEAD}.")
+        raise BoundError(
+            f"{choice} is {AUTO!r} {_BESIDE}, which needs every number to be given; give one, or {_INSTEAD}."
+        )
     _refuse_unknown_keys(question)
     for measure in question.measures:
         _refuse_signed(measure)
@@ -87,7 +89,7 @@ def _refuse_unknown_keys(question: Question) -> None:
         )
     if question.known_keys is None:
         raise PublicKeysError(
-            f"public_keys is a file {_BESIDE}, which must know how many keys there are before anything is read; "
+            f"public_keys is a file {_BESIDE}, which needs the number of keys before anything is read; "
             f"give them as a list or a table, or {_INSTEAD}."
         )
     if question.known_keys == 1:

@@ -18,7 +18,7 @@ PlumeError
 │   ├── OutputError         a result that cannot be written
 │   │   └── OutputExists      a file that is there already; a FileExistsError too
 │   ├── MissingPackage      a package that is not installed; a ModuleNotFoundError too
-│   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
+│   └── LedgerError         a ledger that is not there, in use, or whose release id stands for another query
 ├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
 ├── LedgerDamaged         a ledger that is not what was written
 ├── AuditFailed           a query that does not keep its promise on made-up data
@@ -137,7 +137,7 @@ class MissingPackage(UsageError, ModuleNotFoundError):  # noqa: N818 - a state, 
 
 
 class LedgerError(UsageError):
-    """A ledger that is not there, in use, or that knows a release otherwise."""
+    """A ledger that is not there, in use, or whose release id stands for another query."""
 
 
 class BudgetExceeded(PlumeError):  # noqa: N818 - a state, not a fault

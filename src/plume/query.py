@@ -323,7 +323,7 @@ def _refuse_what_accounts_are_not_charged_for(query: Query) -> None:
         )
     for choice in query.choices:
         raise BoundError(
-            f"{choice} is {AUTO!r} beside selection = {query.selection!r}, which must know all numbers; give a number, or take "
+            f"{choice} is {AUTO!r} beside selection = {query.selection!r}, which needs every number to be given; give one, or take "
             "selection = 'weighted_gaussian'."
         )
 

@@ -22,6 +22,7 @@ from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from plume.errors import UsageError, printable, shown, type_in_words
+from plume.limit_meaning import name_limit
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
@@ -158,7 +159,6 @@ def _loud(query: Query) -> Query:
 
 def _described(query: Query) -> str:
     measures = ", ".join(measure.name for measure in query.measures)
-    grouped = (
-        f"per {', '.join(query.keys)}, {query.max_keys_per_user} keys per {query.user}" if query.keys else "in total"
-    )
+    limit = name_limit(query.max_keys_per_user, query.user)
+    grouped = f"per {', '.join(query.keys)}, {limit}" if query.keys else "in total"
     return f"{measures} {grouped}, epsilon {query.budget.epsilon:g}, delta {query.budget.delta:g}"

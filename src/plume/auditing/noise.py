@@ -48,7 +48,7 @@ def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
     return [
         Finding(
             LAYER,
-            f"{claim.column}: noise has the law it is said to have",
+            f"{claim.column}: noise follows the stated law",
             follows(drawn, claim.deviation, claim.tail),
             trials,
         ),

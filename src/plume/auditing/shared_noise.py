@@ -136,10 +136,10 @@ def _of_column(claim: Claim, drawn: Floats) -> Iterator[Finding]:
     draws, keys = drawn.shape
     in_turns = drawn[np.arange(draws), np.arange(draws) % keys]
     holds = follows(in_turns, claim.deviation, claim.tail)
-    yield Finding("B", f"{claim.column}: noise has the law it is said to have", holds, draws)
+    yield Finding("B", f"{claim.column}: noise follows the stated law", holds, draws)
     on_grid = bool(np.all(np.rint(drawn) == drawn))
     yield Finding("B", f"{claim.column}: values lie on a grid", on_grid, draws)
-    yield Finding("B", f"{claim.column}: keys share what they are said to share", has_covariance(claim, drawn), draws)
+    yield Finding("B", f"{claim.column}: keys share as much noise as stated", has_covariance(claim, drawn), draws)
     series = (drawn.sum(axis=1), drawn[:, 0])
     alone = apart([pair for one in series for pair in of_different_keys(one)])
     yield Finding("D", f"{claim.column}: draws of different runs do not depend on each other", alone, draws)

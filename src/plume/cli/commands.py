@@ -184,7 +184,7 @@ def audit(**options: Any) -> None:
 def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None:
     """Make up the paper's synthetic data, of any size.
 
-    Columns user and key, about ten rows a user, in bounded memory. Nobody real is in them, so they have a seed.
+    Columns user and key, about ten rows a user, in bounded memory. Nobody real is in the data, so it has a seed.
     """
     from plume.cli.synthesis import write_data  # noqa: PLC0415 - imports Arrow
 

@@ -42,12 +42,16 @@ def ledger() -> None:
 
 @ledger.command(examples=("plume ledger create budget.ledger --dataset searches --epsilon 3 --delta 1e-5",))
 @_file
-@click.option("--dataset", required=True, metavar="NAME", help="What to call it.")
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
 @click.option(
-    "--epsilon", type=NUMBER, required=True, metavar="NUMBER", help="The most all its releases may spend together."
+    "--epsilon", type=NUMBER, required=True, metavar="NUMBER", help="The most that all its releases may spend together."
 )
 @click.option(
-    "--delta", type=NUMBER, default=0.0, metavar="NUMBER", help="The same; above 0 unless all keys are public."
+    "--delta",
+    type=NUMBER,
+    default=0.0,
+    metavar="NUMBER",
+    help="The largest delta of all its releases together; above 0 unless all keys are public.",
 )
 def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
     """Give a dataset a budget, in a new ledger or in an existing one."""
@@ -113,12 +117,12 @@ def history(*, file: Path, layout: str) -> None:
     short_help="Check the file, its entries and the released files.", examples=("plume ledger verify budget.ledger",)
 )
 @_file
-@click.option("--head", metavar="HASH", help="A head that was remembered, as `plume run` prints it.")
+@click.option("--head", metavar="HASH", help="A head noted earlier, as `plume run` prints it.")
 @_layout
 def verify(*, file: Path, head: str | None, layout: str) -> None:
     """Check the file, the chain of entries, the budgets and the released files.
 
-    An older copy of a ledger is a good ledger by itself; only a remembered head tells.
+    An older copy of a ledger is valid by itself; only a head noted earlier shows that it is old.
     """
     from plume.cli.accounts import verify_ledger  # noqa: PLC0415 - imports SQLite and more
 

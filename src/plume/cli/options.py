@@ -181,8 +181,12 @@ engine_options = combine_options(
         show_default=True,
         help="Where the query runs: in this process, or on a cluster.",
     ),
-    click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="DuckDB's default is one per core."),
+    click.option(
+        "--memory-limit", metavar="SIZE", help="Memory for DuckDB, such as 4GB; most of the machine by default."
+    ),
+    click.option(
+        "--threads", type=click.IntRange(min=1), metavar="N", help="Threads for DuckDB; one per core by default."
+    ),
     click.option(
         "--temp-directory",
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
@@ -195,7 +199,7 @@ engine_options = combine_options(
         help="How Spark looks up whether a key was selected.",
     ),
     click.option("--spark-store", metavar="URL", help="The Redis server of --spark-lookup store, redis://host:6379."),
-    click.option("--spark-master", metavar="MASTER", help="Such as 'local[4]' or spark://host:7077."),
+    click.option("--spark-master", metavar="MASTER", help="Where Spark runs, such as 'local[4]' or spark://host:7077."),
     click.option("--spark-remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."),
     click.option(
         "--spark-conf",

@@ -46,7 +46,7 @@ def _files(given: str) -> tuple[Path, ...]:
 
 def _units(path: Path) -> dict[str, str]:
     """Find the columns of a file in milliseconds, by their paths."""
-    with suppress(OSError, pa.ArrowException):  # what is no Parquet Spark refuses in its turn
+    with suppress(OSError, pa.ArrowException):  # Spark refuses what is not Parquet in its turn
         schema = pq.read_metadata(path).schema
         columns = (schema.column(number) for number in range(len(schema)))
         return {column.path: "milliseconds" for column in columns if _is_in_milliseconds(column)}

@@ -102,7 +102,7 @@ def charge_or_name_largest(
 
 def _largest(epsilon: float | None) -> str:
     if epsilon is None:
-        return "No epsilon of this query that is worth asking fits."
+        return "This query fits with no epsilon that is large enough to be useful."
     return f"The largest epsilon with which this query fits is {epsilon:.{_DIGITS}g}."
 
 

@@ -18,9 +18,7 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
     refuse_broken_chain(entries)
     hashes = [BEGINNING, *(entry.hash for entry in entries)]
     if head is not None and head not in hashes:
-        raise LedgerDamaged(
-            "the head that was remembered is not in the ledger: it is an older copy, or another ledger."
-        )
+        raise LedgerDamaged("the given head is not in the ledger: this is an older copy, or another ledger.")
     _refuse_overspending(entries)
     for entry in entries:
         if entry.kind == EntryKind.RELEASED:

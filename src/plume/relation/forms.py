@@ -122,10 +122,10 @@ def refuse_unread(text: Text, statement: Tree) -> None:
             continue
         read = CLAUSES.get(type(part))
         if read is None:
-            raise text.refusal(part, f"{type(part).__name__.upper()} is not known here.")
+            raise text.refusal(part, f"{type(part).__name__.upper()} is not supported here.")
         for name, value in part.args.items():
             if name not in read and value is not None and value is not False and value != []:
-                raise text.refusal(part, f"{name.strip('_').upper()} is not known in {text.quote(part)!r}.")
+                raise text.refusal(part, f"{name.strip('_').upper()} is not supported in {text.quote(part)!r}.")
 
 
 def _own(tree: Tree) -> tuple[str, ...]:

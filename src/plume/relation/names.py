@@ -74,7 +74,7 @@ class Scope:
         if len(found) > 1:
             raise self.text.refusal(
                 column,
-                f"{name!r} may be a column of several tables; say of which, as in {next(iter(self.named))}.{name}.",
+                f"{name!r} may be a column of several tables; say which, as in {next(iter(self.named))}.{name}.",
             )
         return found[0]
 

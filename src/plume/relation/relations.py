@@ -77,7 +77,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Union:
-    """UNION ALL; columns meet by their places, and have the names of the first part."""
+    """UNION ALL; columns are matched by position, and have the names of the first part."""
 
     members: tuple[Select, ...]
     tree: Tree = field(default=None, compare=False, repr=False)

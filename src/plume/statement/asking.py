@@ -151,21 +151,23 @@ class _Asking:
 
     def _refuse_others(self, select: Tree) -> None:
         told = {
-            "having": "HAVING is not known in a private SELECT; filter the release, which costs nothing",
-            "qualify": "QUALIFY is not known in a private SELECT",
+            "having": "HAVING is not supported in a private SELECT; filter the release, which costs nothing",
+            "qualify": "QUALIFY is not supported in a private SELECT",
             "distinct": "a private SELECT is not DISTINCT; groups are already",
         }
         for name, value in select.args.items():
             if value and name not in _PRIVATE_PARTS:
                 at = value if isinstance(value, exp.Expression) and name != "distinct" else select
-                raise self.text.refusal(at, f"{told.get(name, f'{name.upper()} is not known in a private SELECT')}.")
+                raise self.text.refusal(
+                    at, f"{told.get(name, f'{name.upper()} is not supported in a private SELECT')}."
+                )
         group = select.args.get("group")
         others = [
             name for name, value in (group.args if group is not None else {}).items() if value and name != "expressions"
         ]
         if others:
             raise self.text.refusal(
-                select.args["group"], f"GROUP BY {others[0].upper()} is not known in a private SELECT."
+                select.args["group"], f"GROUP BY {others[0].upper()} is not supported in a private SELECT."
             )
 
     def _groups(self, select: Tree) -> list[Tree]:
@@ -180,7 +182,7 @@ class _Asking:
         for item in items:
             group = self.scope.scalar(item)
             if group in found:
-                raise self.text.refusal(item, "GROUP BY names the same twice.")
+                raise self.text.refusal(item, "GROUP BY lists the same group twice.")
             found.append(group)
         return found
 

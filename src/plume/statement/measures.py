@@ -67,10 +67,10 @@ def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanis
     """Make the measure that an aggregate asks for."""
     tree = aggregate.tree
     if aggregate.function in ENDS:
-        told = f"{aggregate.function} is not known in a private SELECT; write {ENDS[aggregate.function]}."
+        told = f"{aggregate.function} is not supported in a private SELECT; write {ENDS[aggregate.function]}."
         raise text.refusal(tree, told)
     if aggregate.function not in _FORMS:
-        raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_FORMS)} are.")
+        raise text.refusal(tree, f"{aggregate.function} is not supported in a private SELECT; {', '.join(_FORMS)} are.")
     with text.placing(tree):
         return _make(text, aggregate, columns)
 

@@ -108,7 +108,7 @@ def _refuse_other_names(source: Text, tokens: Sequence[Any]) -> None:
     for token, behind in pairwise(tokens):
         word = _word(token)
         if word in elsewhere.FUNCTIONS and _word(behind) == "(":
-            told = f"{word} is not known here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
+            told = f"{word} is not supported here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
             raise source.refusal(token.start, told)
 
 

@@ -81,7 +81,7 @@ class SelectList:
     def _call(self, tree: Tree) -> Tree:
         call = read_call(self._text, tree, self._scope.scalar)
         if self._grouped and call.partition is not None:
-            raise self._text.refusal(tree, "a window beside GROUP BY is not known here; group in a subquery.")
+            raise self._text.refusal(tree, "a window beside GROUP BY is not supported here; group in a subquery.")
         return qualified(PARTS, self._part(call))
 
     def _part(self, part: Tree | Call) -> str:

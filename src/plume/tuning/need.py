@@ -228,7 +228,9 @@ def need(  # noqa: PLR0913 - what may be asked
         raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
     if keys_of_user is None and (query.chooses_limit or limits):
         what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
-        raise BoundError(f"{what}; give keys_of_user too, in how many keys a typical user is. No data is read for it.")
+        raise BoundError(
+            f"{what}; give keys_of_user too, the number of keys of a typical user. No data is read for it."
+        )
     keys = query.selection_limit if keys_of_user is None else keys_of_user
     wanted = Wanted(error, absolute or {}, totals or {})
     goal = goal_of(query, wanted, users=users, keys_of_user=keys, values_of_user=values_of_user, chance=chance)
@@ -277,7 +279,7 @@ def _unknown_cut(query: Query, goal: Goal) -> PlumeError | None:
                 f"{cut}, and what that changes depends on values; give a limit of {goal.most_keys} or more."
             )
         if goal.targets[measure.name].truth is None:
-            return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, what it is in such a key.")
+            return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, its value in such a key.")
     return None
 
 

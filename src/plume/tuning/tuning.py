@@ -41,13 +41,14 @@ from plume.tuning.recommendation import NOISE_OF_ESTIMATES, Tried, recommend, sh
 
 WARNING = (
     "NOT PRIVATE: computed from the data without noise. Do not share it. "
-    "What is chosen by it is not covered by the guarantee of a release."
+    "The guarantee of a release does not cover numbers that are chosen by it."
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
 REMARK = (
-    f"* recommended: the smallest error on shared keys, which all settings of this epsilon show that show as many keys, to within "
-    f"{NOISE_OF_ESTIMATES:.0%}.\nOf other settings only the best bounds are shown; to_arrow() has all."
+    f"* recommended: of the settings of this epsilon that show the most keys, to within {NOISE_OF_ESTIMATES:.0%}, "
+    "the one with the smallest error\non shared keys, which all of these show. Of other settings only the best bounds are listed; "
+    "to_arrow() has all."
 )
 _WORDS = "NOT PRIVATE"
 _ALL_ROWS = 10**6
