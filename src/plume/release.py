@@ -346,7 +346,7 @@ def release_of(
     receipt: Receipt | None = None,
     above: Mapping[str, Share] = MappingProxyType({}),
 ) -> Release:
-    """Make a release of the columns that a plan ends with, by their places: keys, measures and, unless they are missing, margins."""
+    """Make a release of the columns that a plan ends with, by position: keys, measures and, unless they are missing, margins."""
     names = explanation.query.released_columns
     measures = explanation.calibrated.measures
     sides = [f"{name}_{side}" for measure in measures for name in measure.margins for side in ("low", "high")]

@@ -78,6 +78,11 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "Tell a Polars LazyFrame.",
         "tells whether a key is there",
         "a whole number from 1 on",
+        "refused where it is none",
+        "HAVING is not known here",
+        "columns meet by their places",
+        "bounds belong into it",
+        "what others call otherwise",
         "how keys are chosen",
         "Keys that were chosen",
         "selects a limit",
@@ -110,6 +115,9 @@ def test_a_slip_is_seen(text: str, tmp_path: Path) -> None:
         'def f():\n    return f"moments between {x} and {y}"\n',
         'def f():\n    return [g(x), "this is no thing"]\n',
         'def f():\n    yield "this is no thing"\n',
+        'raise PlumeBug("this is no thing")\n',
+        'TOLD = {"windows": "this is no thing"}\n',
+        'def f():\n    yield Finding("B", f"{x} is no thing", 1)\n',
     ],
 )
 def test_a_slip_in_code_is_seen(source: str, tmp_path: Path) -> None:
@@ -122,6 +130,8 @@ def test_a_slip_in_code_is_seen(source: str, tmp_path: Path) -> None:
     "text",
     [
         "there is no column",
+        "a session where there is none",
+        "this is none of the measures",
         "so many keys that it ends",
         "by so much more that it ends",
         "killed at random moments",

@@ -14,7 +14,7 @@ from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
 from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
-from plume.auditing.made_up import without_conditions
+from plume.auditing.made_up_tables import without_conditions
 from plume.auditing.noise import noise, noise_of_selected_keys
 from plume.auditing.shared_noise import shared_noise
 from plume.auditing.statistics import ALPHA

@@ -11,7 +11,7 @@ import pyarrow as pa
 from plume.auditing.cells import measures
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import claims_hold
-from plume.auditing.made_up import crowd, records, with_public
+from plume.auditing.made_up_tables import crowd, records, with_public
 from plume.auditing.noise import follows
 from plume.auditing.statistics import Floats, Seen, epsilon_shown
 from plume.auditing.trial import Trial

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from plume.auditing.claims import added_up, claims, paid
 from plume.auditing.finding import Answered, Finding
-from plume.auditing.made_up import Row, crowd, records, with_private, with_public
+from plume.auditing.made_up_tables import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
 from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.calibrated_query import CAP

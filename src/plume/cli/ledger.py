@@ -7,18 +7,9 @@ import click
 
 from plume.cli.help import HelpfulGroup
 from plume.cli.number_types import NUMBER
-from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options
+from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options, text_layout_option
 
 _file = click.argument("file", type=click.Path(path_type=Path))
-
-_layout = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or for programs.",
-)
 
 
 @click.group(
@@ -62,7 +53,7 @@ def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
 
 @ledger.command(examples=("plume ledger show budget.ledger",))
 @_file
-@_layout
+@text_layout_option
 def show(*, file: Path, layout: str) -> None:
     """Say what each dataset may spend, has spent and has left."""
     from plume.cli.accounts import show_datasets  # noqa: PLC0415 - imports SQLite and more
@@ -87,7 +78,7 @@ def show(*, file: Path, layout: str) -> None:
 @optional_query_options
 @table_options
 @pipeline_option
-@_layout
+@text_layout_option
 def plan(**options: Any) -> None:
     """Say whether a query would fit, and the largest epsilon with which it would.
 
@@ -102,7 +93,7 @@ def plan(**options: Any) -> None:
     short_help="List what happened, when, and what it spent.", examples=("plume ledger history budget.ledger",)
 )
 @_file
-@_layout
+@text_layout_option
 def history(*, file: Path, layout: str) -> None:
     """List what happened, in order: what was asked, when, and what it spent.
 
@@ -118,7 +109,7 @@ def history(*, file: Path, layout: str) -> None:
 )
 @_file
 @click.option("--head", metavar="HASH", help="A head noted earlier, as `plume run` prints it.")
-@_layout
+@text_layout_option
 def verify(*, file: Path, head: str | None, layout: str) -> None:
     """Check the file, the chain of entries, the budgets and the released files.
 

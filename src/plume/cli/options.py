@@ -173,10 +173,12 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return dict(value.split("=", 1) for value in values)
 
 
+ENGINES = ("duckdb", "spark")
+"""The engines by their names; `cli/query_and_engine.py` makes them."""
 engine_options = combine_options(
     click.option(
         "--engine",
-        type=click.Choice(["duckdb", "spark"]),
+        type=click.Choice(ENGINES),
         default="duckdb",
         show_default=True,
         help="Where the query runs: in this process, or on a cluster.",
@@ -312,6 +314,26 @@ pipeline_option = click.option(
     help="Which of the paper's pipelines to run.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only errors on standard error.")
+text_layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+def seed_option(*, default: int) -> Option:
+    """Make the option of what made-up data is drawn from."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="The same seed makes the same data.",
+    )
 
 
 def whole_number(least: int, greatest: int) -> Callable[[click.Context, click.Parameter, Any], int]:

@@ -178,7 +178,7 @@ def _refuse_unknown(values: pa.Array) -> None:
 
 
 def _refuse_keys_twice(maps: pa.MapArray) -> None:
-    """Raise on a map with equal keys; floating-point keys, of which different ones are equal, and nested keys are none here."""
+    """Raise on a map with equal keys; floating-point keys, of which different ones are equal, and nested keys are not allowed here."""
     if pa.types.is_floating(maps.type.key_type) or pa.types.is_nested(maps.type.key_type):
         raise pa.ArrowInvalid
     offsets = maps.offsets.to_numpy()

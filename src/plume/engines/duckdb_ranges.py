@@ -66,7 +66,7 @@ def _all_within(values: str, child: Any, depth: int) -> str | None:
 
 def _fitting(value: str, found: Any) -> str | None:
     if str(found) == "JSON":
-        # What is none is text all the same, until it has left DuckDB and comes back.
+        # What is not JSON is text all the same, until it has left DuckDB and comes back.
         return f"({value} IS NULL OR json_valid({value}))"
     return _in_range(value, found, *_range(found)) if found.id in {*_RANGES, "decimal"} else None
 

@@ -47,7 +47,7 @@ _HANDED_OVER = _EXACT | {"enum", "float", "double"}
 
 def column_type(found: Any) -> ColumnType:
     """Describe a type as DuckDB's Python package gives it."""
-    # JSON is text by its id, but DuckDB compares text with it by a cast to JSON, which fails on what is none.
+    # JSON is text by its id, but DuckDB compares text with it by a cast to JSON, which fails on what is not JSON.
     kind = Kind.OTHER if str(found) == "JSON" else _KINDS.get(found.id, Kind.OTHER)
     return ColumnType(kind, str(found), exact=_EXACT.issuperset(_inside(found)))
 

@@ -173,7 +173,7 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _selecting_json(files: Files, kinds: Kinds) -> str:
-    """Read JSON files with a record in each line; a line that is none is NULL.
+    """Read JSON files with a record in each line; a line that is not a record is NULL.
 
     No column is looked for: whether there is one would depend on the records.
     """

@@ -1,4 +1,4 @@
-"""Timestamps of Parquet files in milliseconds: Spark's reader turns them into microseconds, and fails on those that are none.
+"""Timestamps of Parquet files in milliseconds: Spark's reader turns them into microseconds, and fails on those that these cannot hold.
 
 So they are read as the numbers they are, and turned into timestamps by a step that gives NULL instead. Spark does not say which columns
 these are, so the files themselves are asked: those on this machine, which is where Plume can open them.

@@ -8,22 +8,22 @@ from plume.errors import printable
 from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.price import DELTAS, EPSILONS
 
-Question = Callable[[str], str]
+Describe = Callable[[str], str]
 """Says in words what a release answered."""
 
 
 class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none beside its items
     """The entries of a ledger, in order; `print` it, and a notebook shows it as a table."""
 
-    question: Question
+    question: Describe
 
-    def __new__(cls, entries: Iterable[Entry], question: Question) -> Self:
+    def __new__(cls, entries: Iterable[Entry], question: Describe) -> Self:
         """Put the words behind releases beside their entries."""
         made = super().__new__(cls, entries)
         made.question = question
         return made
 
-    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Question]:
+    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Describe]:
         return tuple(self), self.question
 
     def lines(self) -> list[str]:
@@ -52,7 +52,7 @@ def when(entry: Entry) -> str:
     return entry.at[:19].replace("T", " ")
 
 
-def tell(entry: Entry, question: Question) -> str:
+def tell(entry: Entry, question: Describe) -> str:
     """Say what happened."""
     match entry.kind:
         case EntryKind.DATASET:

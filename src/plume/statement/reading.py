@@ -113,7 +113,7 @@ def _refuse_other_names(source: Text, tokens: Sequence[Any]) -> None:
 
 
 def _word(token: Any) -> str:
-    """Give the word that a token is; what is quoted is none."""
+    """Give the word that a token is; what is quoted is not a word."""
     quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
     return "" if quoted else str(token.text).upper()
 

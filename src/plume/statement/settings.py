@@ -120,7 +120,7 @@ def is_auto(tree: Tree) -> bool:
 
 
 def number(tree: Tree) -> Any:
-    """Read a number; None if it is none, or has more digits than Python reads."""
+    """Read a number; None if it is not one, or has more digits than Python reads."""
     negative = isinstance(tree, exp.Neg)
     literal = tree.this if negative else tree
     if isinstance(literal, exp.Literal) and not literal.is_string:

@@ -189,7 +189,7 @@ def refuse_open_numbers(query: Query) -> None:
 
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:
-    # Limits and budgets are checked first: what is none cannot be sorted.
+    # Limits and budgets are checked first: what is not a number cannot be sorted.
     of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)}
     for one in of_limits.values():
         refuse_open_numbers(one)

@@ -37,7 +37,7 @@ from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
 from plume.tuning.people import refuse_no_list
-from plume.tuning.recommendation import NOISE_OF_ESTIMATES, Tried, recommend, shared_keys
+from plume.tuning.recommendation import NOISE_OF_ESTIMATES, TuningRow, recommend, shared_keys
 
 WARNING = (
     "NOT PRIVATE: computed from the data without noise. Do not share it. "
@@ -61,10 +61,10 @@ class NotPrivateTuning:
     query: Query
     keys: int
     """How many keys there are in the data."""
-    tried: tuple[Tried, ...]
+    tried: tuple[TuningRow, ...]
 
     @property
-    def recommended(self) -> tuple[Tried, ...]:
+    def recommended(self) -> tuple[TuningRow, ...]:
         """For each epsilon the setting with the smallest errors of those that show most keys, and with it the bounds of each measure."""
         return tuple(tried for tried in self.tried if tried.recommended)
 
@@ -168,7 +168,7 @@ def _candidates(query: Query, given: Sequence[Any]) -> dict[str, list[Additive]]
         own = found.get(getattr(measure, "name", ""), [None])[0]
         if own is None or _without_bounds(own) != _without_bounds(measure) or open_bounds([measure]):
             raise MeasureError(
-                f"{measure!r} is none of the query's measures with other bounds; name and column must agree, and bounds be numbers."
+                f"{measure!r} is not one of the query's measures with other bounds; name and column must agree, and bounds be numbers."
             )
         found[own.name] = [*found[own.name], measure]
     return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in found.items()}
@@ -223,7 +223,7 @@ def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:
     return {size for account in accounts if account is not None for size, _ in account.charges}
 
 
-def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
+def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[TuningRow]]:
     """Try everything, several settings at a time: numpy lets others work while it does."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         chances = list(threads.map(lambda calibrated: chances_of_keys(calibrated, pairs), settings))
@@ -241,8 +241,8 @@ def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[A
             yield [_tried(calibrated, shown, *one) for one in zip(measures, found, strict=True)]
 
 
-def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:
-    return Tried(
+def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> TuningRow:
+    return TuningRow(
         calibrated.query.budget.epsilon,
         calibrated.query.selection,
         calibrated.max_keys_per_user,
@@ -263,7 +263,7 @@ def _bounds(measure: Additive) -> str:
             return "one each"
 
 
-def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
+def telling(rows: Sequence[TuningRow]) -> Iterator[TuningRow]:
     """Of recommended settings show all bounds, of others the best."""
     recommended = {_setting(row) for row in rows if row.recommended}
     for (setting, _), group in groupby(rows, key=lambda row: (_setting(row), row.measure)):
@@ -271,11 +271,11 @@ def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
         yield from listed if setting in recommended else [min(listed, key=lambda row: row.absolute_error)]
 
 
-def _setting(row: Tried) -> tuple[float, str, int]:
+def _setting(row: TuningRow) -> tuple[float, str, int]:
     return row.epsilon, row.selection, row.max_keys_per_user
 
 
-def line(tried: Tried) -> dict[str, Any]:
+def line(tried: TuningRow) -> dict[str, Any]:
     """What a table shows of a row."""
     return {
         "": "*" if tried.recommended else "",

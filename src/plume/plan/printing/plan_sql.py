@@ -2,7 +2,7 @@
 
 from plume.plan.analysis import spelled_out, steps
 from plume.plan.nodes import Made, Noise, OnePass, Plan, Scan
-from plume.plan.printing.printer import Printed, Printer, Statement
+from plume.plan.printing.printer import NamedSelect, Printed, Printer
 from plume.plan.printing.step_sql import print_step
 
 
@@ -16,7 +16,7 @@ def print_plan(plan: Plan, printer: Printer) -> Printed:
 
 
 def _with_passes(plan: Plan, printed: Printed) -> Printed:
-    found: dict[str, tuple[Statement, ...]] = {}
+    found: dict[str, tuple[NamedSelect, ...]] = {}
     for step in steps(plan):
         if isinstance(step, OnePass):
             found[step.name] = _statements_of(step, printed)
@@ -25,7 +25,7 @@ def _with_passes(plan: Plan, printed: Printed) -> Printed:
     return found
 
 
-def _statements_of(one: OnePass, printed: Printed) -> tuple[Statement, ...]:
+def _statements_of(one: OnePass, printed: Printed) -> tuple[NamedSelect, ...]:
     before = {step.name for step in steps(one.source)}
     inside = {step.name for made in one.makes for step in steps(made)} - before
     # In the order in which the plan has them, which is that of what they read.

@@ -91,11 +91,11 @@ class Statement:
 def read_statement(text: str, dialect: str, find: Find) -> Statement:
     """Read a statement in the dialect of an engine; `find` knows the tables."""
     parsed = read(text, dialect)
-    return _Asking(parsed, find).statement()
+    return _PrivateSelect(parsed, find).statement()
 
 
 @dataclass
-class _Asking:
+class _PrivateSelect:
     """Gathers the columns that the private SELECT needs."""
 
     parsed: Parsed
