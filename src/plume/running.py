@@ -42,7 +42,7 @@ from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.analysis import steps
 from plume.plan.types import Kind, Schema
-from plume.planning import make_plan
+from plume.planning import make_plan, refuse_other_than_query
 from plume.progress import show_progress
 from plume.query import Query, written_texts
 from plume.redaction import redacting
@@ -258,8 +258,7 @@ def _define_relation(session: Session, relation: Relation) -> None:
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
+    refuse_other_than_query(query, ", and come before the data")
     refuse_other_than_engine(engine)
 
 

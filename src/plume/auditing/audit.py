@@ -21,8 +21,9 @@ from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError, printable, shown, type_in_words
+from plume.errors import UsageError, printable, shown
 from plume.limit_meaning import name_limit
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
@@ -100,8 +101,7 @@ def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume"
     Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than epsilon
     and delta allow, D what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
     """
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+    refuse_other_than_query(query)
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
     if not query.keys:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from plume.errors import printable
 from plume.ledger.entry import Entry, EntryKind
-from plume.ledger.price import DELTAS, EPSILONS
+from plume.ledger.price import DELTAS, EPSILONS, in_words
 
 Describe = Callable[[str], str]
 """Says in words what a release answered."""
@@ -56,9 +56,9 @@ def tell(entry: Entry, question: Describe) -> str:
     """Say what happened."""
     match entry.kind:
         case EntryKind.DATASET:
-            return f"may spend {_amount(entry)}"
+            return f"may spend {in_words(entry.content['epsilon'], entry.content['delta'])}"
         case EntryKind.RESERVED:
-            return f"{entry.release_id} was charged {_amount(entry)}"
+            return f"{entry.release_id} was charged {in_words(entry.content['epsilon'], entry.content['delta'])}"
         case EntryKind.DRAWING:
             return f"{entry.release_id} began to draw noise"
         case EntryKind.STAGED:
@@ -72,8 +72,3 @@ def tell(entry: Entry, question: Describe) -> str:
 def _amounts(entry: Entry) -> dict[str, float]:
     units = {"epsilon": EPSILONS, "delta": DELTAS}
     return {name: entry.content[name] / one for name, one in units.items() if name in entry.content}
-
-
-def _amount(entry: Entry) -> str:
-    """Write what an entry gives or takes as people do."""
-    return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from plume.arguments import making_checked
-from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, type_in_words
+from plume.errors import LedgerDamaged, LedgerError
 from plume.explanation import Explanation
 from plume.ledger import verification
 from plume.ledger.charge import account_of_dataset
@@ -21,7 +21,8 @@ from plume.ledger.request import describe, recorded
 from plume.ledger.room import BudgetPlan, DatasetAccount, charge_or_name_largest, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
-from plume.privacy.budget import Budget
+from plume.planning import refuse_other_than_query
+from plume.privacy.budget import Budget, refuse_other_than_budget
 from plume.privacy.cost import Spent
 from plume.query import Query
 
@@ -63,8 +64,7 @@ class Ledger:
         """Give a dataset a budget, once and for all."""
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
             raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
-        if not isinstance(budget, Budget):
-            raise BudgetError(f"budget is {budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+        refuse_other_than_budget(budget)
         in_units = dataset_budget(budget)
         if name in self.datasets():
             raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
@@ -173,8 +173,7 @@ class Dataset:
 
     def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
         """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""
-        if not isinstance(query, Query):
-            raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+        refuse_other_than_query(query)
         return plan_charge(self.name, self._account(), query, pipeline)
 
     def charged(self, charge: Callable[[], None], explanation: Explanation) -> None:

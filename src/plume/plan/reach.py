@@ -98,7 +98,7 @@ def _add(one: Reach, other: Reach) -> Reach:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class AccountWeights:
     """Weights that are drawn from accounts, of which each user gives to at most `limit` keys."""
 
     counted: CountKeys
@@ -122,7 +122,7 @@ class Rows:
     """The columns that say by how much a user's rows shrink, and how many rows they are as large as then."""
     accounts: Mapping[str, CountKeys] = field(default_factory=dict)
     """The columns that say how many keys a user has and what is left of the user's account, as a step said it."""
-    drawn: Mapping[str, Drawn] = field(default_factory=dict)
+    drawn: Mapping[str, AccountWeights] = field(default_factory=dict)
     """The columns that are weights drawn from accounts, or sums of them."""
 
 
@@ -252,7 +252,7 @@ def _keeps_users(node: Map) -> bool:
     return isinstance(user, Column) if isinstance(node.source, Scan) else user == Column(USER)
 
 
-def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
+def _drawn(expression: Expression, rows: Rows) -> AccountWeights | None:
     """Find out whether a column is a weight drawn from an account, of the very users whose keys it says the number of."""
     match expression:
         case Column(name) | Integer(Column(name)):
@@ -265,10 +265,10 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
             return None
 
 
-def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
+def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> AccountWeights | None:
     counted, charged = rows.accounts.get(keys), rows.accounts.get(left)
     is_both = counted and charged and charged.account and (counted.column, charged.account.column) == (keys, left)
-    return Drawn(charged, counted, limit) if counted and charged and is_both else None
+    return AccountWeights(charged, counted, limit) if counted and charged and is_both else None
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:

@@ -23,11 +23,10 @@ from plume.errors import (
     MeasureError,
     PlumeError,
     RangeError,
-    UsageError,
     printable,
-    type_in_words,
 )
 from plume.output.text_table import show
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
@@ -224,8 +223,7 @@ def need(  # noqa: PLR0913 - what may be asked
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
     query's is "auto", limits up to `keys_of_user` are tried.
     """
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+    refuse_other_than_query(query)
     if keys_of_user is None and (query.chooses_limit or limits):
         what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
         raise BoundError(

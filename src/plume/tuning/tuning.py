@@ -20,7 +20,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
-from plume.errors import MeasureError, UsageError, type_in_words
+from plume.errors import MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
@@ -28,6 +28,7 @@ from plume.output.csv_rows import write_csv
 from plume.output.files import with_not_private_suffix, write_text
 from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.released_number import releases_users
@@ -146,8 +147,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
 
 
 def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
+    refuse_other_than_query(query, ", and come before the data")
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
     refuse_open_numbers(query)
