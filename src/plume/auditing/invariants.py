@@ -169,7 +169,7 @@ def _weights(given: pa.Table, explanation: Explanation) -> dict[str, int]:
 
 
 def _excess(explanation: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
-    """By how much the change exceeds what the noise of a part pays for, at the most."""
+    """The most by which the change exceeds what the noise of a part pays for."""
     worst = max(_changed_norms(explanation, before, after, keys).values(), default=0.0)
     return worst if not math.isnan(worst) else math.inf
 

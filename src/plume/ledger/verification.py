@@ -39,7 +39,7 @@ def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
         if not total(charged, budgets[dataset]).within(budgets[dataset]):
             raise LedgerDamaged(
                 f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand, "
-                "or charged by Plume 0.1.0, which composed many charges to a trifle too little."
+                "or charged by Plume 0.1.0, which composed many charges to slightly too little."
             )
 
 

@@ -59,7 +59,7 @@ class Noiser(Protocol):
 
     @property
     def moved(self) -> "tuple[Moved, ...] | None":
-        """What one user moves at the most, part by part; None if it is not in proportion to sizes of rows."""
+        """The most that one user moves, part by part; None if it is not in proportion to sizes of rows."""
 
     @property
     def known_keys(self) -> "KnownKeys | None":

@@ -38,7 +38,7 @@ def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
 
 
 def noise_for(epsilon: float, delta: float) -> float:
-    """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, a trifle too large rather than too small."""
+    """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, slightly too large rather than too small."""
     sigma = SAFETY * smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
     if sigma > _LARGEST_SIGMA:
         raise RangeError(

@@ -22,7 +22,8 @@ way of Arrow.
 Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where none is given. Which engine is used by default:
 `engines/default_engine.py`. Options of the command line: `cli/options.py`, and `cli/query_and_engine.py`, which makes engines of them.
 
-Only DuckDB: `plume tune`, and a progress bar of bytes read. Only Spark: writing a release to an address or into a DataFrame
+Only DuckDB: `plume tune`, a pass over the rows of each user in compiled loops (`engines/duckdb_pass.py`), and a progress bar of bytes
+read. Only Spark: writing a release to an address or into a DataFrame
 (`engines/spark_rows.py`).
 """
 
