@@ -210,7 +210,7 @@ def without_secrets(text: str) -> str:
     "no file 's3://***@bucket/rows.parquet?signature=***'"
     """
     for address in (_QUOTED, _WORD):
-        text = address.sub(lambda found: _address_without_secrets(found[0]), text)
+        text = address.sub(lambda match: _address_without_secrets(match[0]), text)
     return _PASSWORD.sub(r"\1***", text)
 
 

@@ -230,7 +230,7 @@ def guarantee(explanation: Explanation) -> str:
 
 
 def limit(explanation: Explanation) -> str:
-    """Say how many keys of each user count."""
+    """State the limit on keys per user, and what becomes of users above it."""
     if not explanation.query.keys:
         return f"all records of a {printable(explanation.query.user)} count together, within the bounds of each measure"
     calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)

@@ -30,10 +30,10 @@ def noise(trial: Trial, draws: int) -> list[Finding]:
     explanation = known.explain()
     first, second = known.release(_EMPTY), known.release(_EMPTY)
     small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in explanation.calibrated.parts)
-    found = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
+    findings = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
     for claim in claims(explanation):
-        found += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
-    return [*found, *_of_columns_together(explanation, first)]
+        findings += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
+    return [*findings, *_of_columns_together(explanation, first)]
 
 
 def _drawn(claim: ColumnClaim, answered: Answered, exact: float = 0.0) -> Floats:

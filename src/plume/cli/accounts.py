@@ -98,11 +98,11 @@ def show_history(file: Path, layout: str) -> None:
 
 def verify_ledger(file: Path, head: str | None, layout: str) -> None:
     """Print the head of a ledger that is as it should be."""
-    found = Ledger(file).verify(head)
+    verified = Ledger(file).verify(head)
     if layout == "json":
-        _put_json({"verified": True, "head": found})
+        _put_json({"verified": True, "head": verified})
     else:
-        _say(f"all is well; ledger head {found}")
+        _say(f"all is well; ledger head {verified}")
 
 
 def recover_releases(file: Path) -> None:

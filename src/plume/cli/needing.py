@@ -14,7 +14,7 @@ _ANY_EPSILON = 1.0
 
 def print_need(options: Mapping[str, Any]) -> None:
     """Print what accuracy costs: what people read, or what programs do."""
-    found = need(
+    needed = need(
         make_query({**options, "epsilon": _ANY_EPSILON}),
         users=options["users"],
         error=options["error"],
@@ -25,4 +25,4 @@ def print_need(options: Mapping[str, Any]) -> None:
         values_of_user=options["values_of_user"],
         limits=options["limits"],
     )
-    print_result(found, options["layout"])
+    print_result(needed, options["layout"])

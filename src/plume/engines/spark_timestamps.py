@@ -28,14 +28,14 @@ _MOST = (2**63 - 1) // 1000
 def columns_in_milliseconds(paths: Iterable[str], wanted: Collection[str]) -> frozenset[str]:
     """Name the wanted columns that hold timestamps in milliseconds; all files must agree, and values inside of others are refused."""
     units = [_units(path) for given in paths for path in _files(given)]
-    for column in sorted({column for found in units for column in found}):
+    for column in sorted({column for of_file in units for column in of_file}):
         top, *inside = column.split(".", 1)
-        if top in wanted and (inside or len({found.get(column) for found in units}) > 1):
+        if top in wanted and (inside or len({of_file.get(column) for of_file in units}) > 1):
             raise ColumnTypeError(
                 f"column {top!r} holds timestamps in milliseconds in some of its files or inside of other values, on which Spark's reader "
                 "may fail; write all of them in microseconds."
             )
-    return frozenset(column for found in units for column in found if column in wanted)
+    return frozenset(column for of_file in units for column in of_file if column in wanted)
 
 
 def _files(given: str) -> tuple[Path, ...]:
@@ -54,8 +54,8 @@ def _units(path: Path) -> dict[str, str]:
 
 
 def _is_in_milliseconds(column: Any) -> bool:
-    found = json.loads(column.logical_type.to_json())
-    return (found.get("Type"), found.get("timeUnit")) == ("Timestamp", "milliseconds")
+    logical = json.loads(column.logical_type.to_json())
+    return (logical.get("Type"), logical.get("timeUnit")) == ("Timestamp", "milliseconds")
 
 
 def read_timestamps(reader: Any, paths: list[str], milliseconds: Collection[str]) -> Any:

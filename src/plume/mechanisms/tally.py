@@ -84,8 +84,8 @@ class NoisyTally:
             places = np.searchsorted(known, fresh)
             known, drawn = np.insert(known, places, fresh), np.insert(drawn, places, noised)
             self._drawn[width] = known, drawn
-        found: Integers = drawn[np.searchsorted(known, ranges)]
-        return found
+        sums: Integers = drawn[np.searchsorted(known, ranges)]
+        return sums
 
 
 def _missing(known: Integers, numbers: Integers) -> Integers:

@@ -205,8 +205,8 @@ def _unknown(node: Node) -> Rows:
 def drawn_from(node: Noise) -> CountKeys | None:
     """Find the step that says what is left of the accounts that a noiser's weights are drawn from; None, if they are drawn otherwise."""
     rows, noiser = reach(node.source), node.noiser
-    found = {rows.drawn.get(column) for column in noiser.reads}
-    (drawn,) = found if len(found) == 1 else (None,)
+    weights = {rows.drawn.get(column) for column in noiser.reads}
+    (drawn,) = weights if len(weights) == 1 else (None,)
     if drawn is None or drawn.counted.account != noiser.account:
         return None
     # A user who gives to more keys than the weight was spread over gives more than there is.
@@ -383,18 +383,18 @@ def _listed_above(node: KeepUsers | DropUsers) -> int | None:
 
 
 def _reach_of_append(node: Append) -> Rows:
-    found = [reach(source) for source in node.sources]
+    branches = [reach(source) for source in node.sources]
     return Rows(
-        _together(*(rows.presence for rows in found)),
-        {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns},
-        owned=all(rows.owned for rows in found),
+        _together(*(rows.presence for rows in branches)),
+        {name: _together(*(rows.columns[name] for rows in branches)) for name in node.columns},
+        owned=all(rows.owned for rows in branches),
         one_per_key=False,
-        accounts=_in_all([rows.accounts for rows in found]),
-        drawn=_in_all([rows.drawn for rows in found]),
+        accounts=_in_all([rows.accounts for rows in branches]),
+        drawn=_in_all([rows.drawn for rows in branches]),
     )
 
 
-def _in_all(found: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _in_all(mappings: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Give what is the same in all branches."""
-    first, *others = found
+    first, *others = mappings
     return {name: one for name, one in first.items() if all(name in other and other[name] == one for other in others)}

@@ -140,12 +140,12 @@ def pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats
 
 def _steps(limit: int) -> list[tuple[int, int]]:
     """Cut 1..limit into ranges: single numbers first, then ever longer ones."""
-    found, low = [], 1
+    steps, low = [], 1
     while low <= limit:
         high = low if low <= _TRIED_ONE_BY_ONE else min(limit, math.floor(low * _RANGE))
-        found.append((low, high))
+        steps.append((low, high))
         low = high + 1
-    return found
+    return steps
 
 
 def smallest(holds: Callable[[float], bool], *, start: float, step: float = _RELATIVE_STEP) -> float:

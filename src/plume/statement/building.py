@@ -52,10 +52,10 @@ class Builder:
 
     def ctes(self, tree: Tree) -> dict[str, Tree]:
         """List the queries that WITH names."""
-        found = tree.args.get("with_")
-        if found is not None and found.args.get("recursive"):
-            raise self.text.refusal(found, "WITH RECURSIVE is not supported here.")
-        return {cte.alias.casefold(): cte for cte in (found.expressions if found is not None else ())}
+        clause = tree.args.get("with_")
+        if clause is not None and clause.args.get("recursive"):
+            raise self.text.refusal(clause, "WITH RECURSIVE is not supported here.")
+        return {cte.alias.casefold(): cte for cte in (clause.expressions if clause is not None else ())}
 
     def _union(self, tree: Tree, ctes: Mapping[str, Tree]) -> Union:
         if (

@@ -29,15 +29,15 @@ def refuse_others(text: Text, tree: Tree, known: frozenset[str]) -> None:
 
 def conjuncts(tree: Tree | None) -> list[Any]:
     """Split a condition at its ANDs, however many there are."""
-    found: list[Any] = []
+    conditions: list[Any] = []
     left = [] if tree is None else [tree]
     while left:
         part = left.pop().unnest()
         if isinstance(part, exp.And):
             left += [part.right, part.left]
         else:
-            found.append(part)
-    return found
+            conditions.append(part)
+    return conditions
 
 
 def meant(text: Text, item: Tree, outputs: list[Tree]) -> Tree:

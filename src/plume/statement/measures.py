@@ -91,8 +91,8 @@ def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     column, (make, _) = columns.value(arguments[0]), _FORMS[aggregate.function]
     if aggregate.function != "PERCENTILE_CONT":
         return make(column, low, high, name=name)
-    found = quantiles(column, [number(arguments[1])], low, high)
-    return replace(found, name=name, names=(name,)) if name and isinstance(found, Quantiles) else found
+    measure = quantiles(column, [number(arguments[1])], low, high)
+    return replace(measure, name=name, names=(name,)) if name and isinstance(measure, Quantiles) else measure
 
 
 def _called(tree: Tree, otherwise: str) -> str:

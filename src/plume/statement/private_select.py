@@ -128,7 +128,7 @@ class _PrivateSelect:
         self.names = {user: unit} | self.names
         measures, columns = self._measures(select, unit, dict(zip(keys, groups, strict=True)))
         relation = self._relation(keyed.sources, where, user, keys)
-        found = tuple(units(relation, user, self.text, settings.unit))
+        unit_columns = tuple(units(relation, user, self.text, settings.unit))
         self._note_kinds(relation, measures)
         refuse_unread(self.text, select)
         return Statement(
@@ -141,7 +141,7 @@ class _PrivateSelect:
             one_group=select.args.get("group") is None,
             uses=self.builder.uses,
             left_out=any(map(leaves_out_bounds, self._aggregates(select))),
-            units=found,
+            units=unit_columns,
             ordering=read_ordering(self.text, select, columns),
             where=self._where(select),
             clause=self.parsed.clause,
@@ -178,13 +178,13 @@ class _PrivateSelect:
         if select.args.get("group") is None:
             return [exp.Literal.number(1)]
         items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
-        found: list[Tree] = []
+        groups: list[Tree] = []
         for item in items:
             group = self.scope.scalar(item)
-            if group in found:
+            if group in groups:
                 raise self.text.refusal(item, "GROUP BY lists the same group twice.")
-            found.append(group)
-        return found
+            groups.append(group)
+        return groups
 
     def _name_keys(self, select: Tree, groups: list[Tree]) -> tuple[str, ...]:
         """Name keys as the list of the SELECT does, or else after their columns."""

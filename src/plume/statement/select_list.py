@@ -61,8 +61,8 @@ class SelectList:
     def _expression(self, tree: Tree) -> Tree:
         if not self._stepped:
             return self._scope.scalar(tree)
-        if self._grouped and (found := self._group_of(tree)) is not None:
-            return found
+        if self._grouped and (group := self._group_of(tree)) is not None:
+            return group
         return rewrite(self._text, tree, column=self._column, call=self._call)
 
     def _group_of(self, tree: Tree) -> Tree | None:

@@ -70,12 +70,12 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     for name in ("epsilon", "delta"):
         if name not in options:
             continue
-        found = number(options[name].value)
-        if found is None:
+        value = number(options[name].value)
+        if value is None:
             raise text.refusal(options[name].start, f"{name} must be a number.")
         with text.placing(options[name].start):
-            Budget(**{"epsilon": 1.0} | numbers | {name: found})
-        numbers[name] = float(found)
+            Budget(**{"epsilon": 1.0} | numbers | {name: value})
+        numbers[name] = float(value)
     return Budget(**numbers)
 
 

@@ -72,8 +72,8 @@ def goal_of(
     _refuse_bad_people(users=users, values_of_user=values_of_user, chance=chance)
     of_users = shares_of_users(keys_of_user)
     _refuse_bad_wishes(query, wanted)
-    found = {measure.name: _target(measure, users, wanted) for measure in query.measures}
-    targets = {name: target for name, target in found.items() if target is not None}
+    by_measure = {measure.name: _target(measure, users, wanted) for measure in query.measures}
+    targets = {name: target for name, target in by_measure.items() if target is not None}
     return Goal(users, of_users, values_of_user, chance, targets)
 
 

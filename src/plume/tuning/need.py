@@ -287,7 +287,7 @@ def _cheapest(tried: Sequence[Query], goal: Goal) -> Need:
     enough = [(epsilon, -one.selection_limit, one) for one, epsilon in searched if epsilon is not None]
     if not enough:
         raise _not_enough(tried, goal)
-    epsilon, _, query = min(enough, key=lambda found: found[:2])
+    epsilon, _, query = min(enough, key=lambda candidate: candidate[:2])
     limits = tuple(_tried(one, epsilon, goal) for one, epsilon in searched)
     return _need(_with_epsilon(query, epsilon), goal, limits)
 
@@ -327,13 +327,13 @@ def _smallest_epsilon(query: Query, goal: Goal) -> float | None:
 
     if not holds(MOST_EPSILON):
         return None
-    found = min(math.exp(crossing(missing, 0.0, _NEAR, first_step=1.0)), MOST_EPSILON)
-    if query.noise == AUTO and _kinds(query, found) != _kinds(query, found * _FARTHEST):
-        lower = [found * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
+    smallest = min(math.exp(crossing(missing, 0.0, _NEAR, first_step=1.0)), MOST_EPSILON)
+    if query.noise == AUTO and _kinds(query, smallest) != _kinds(query, smallest * _FARTHEST):
+        lower = [smallest * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
         if enough := [epsilon for epsilon in lower if holds(epsilon)]:
-            found = math.exp(crossing(missing, math.log(enough[-1]), _NEAR))
-    rounded = min(_rounded_up(found), MOST_EPSILON)
-    return rounded if holds(rounded) else found
+            smallest = math.exp(crossing(missing, math.log(enough[-1]), _NEAR))
+    rounded = min(_rounded_up(smallest), MOST_EPSILON)
+    return rounded if holds(rounded) else smallest
 
 
 def _kinds(query: Query, epsilon: float) -> set[str]:

@@ -72,8 +72,8 @@ def recommend(rows: Sequence[TuningRow]) -> list[TuningRow]:
     for row in rows:
         if row.error_on_shared_keys is not None:
             of_setting = best.setdefault((row.selection, row.max_keys_per_user), {})
-            found = (row.error_on_shared_keys, row)
-            of_setting[row.measure] = min(of_setting.get(row.measure, found), found, key=lambda one: one[0])
+            candidate = (row.error_on_shared_keys, row)
+            of_setting[row.measure] = min(of_setting.get(row.measure, candidate), candidate, key=lambda one: one[0])
     if not best:
         return list(rows)
     least = {name: min(of_setting[name][0] for of_setting in best.values()) for name in next(iter(best.values()))}

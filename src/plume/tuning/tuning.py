@@ -159,19 +159,19 @@ def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
 
 def _candidates(query: Query, given: Sequence[Any]) -> dict[str, list[Additive]]:
     """List the bounds to try for each measure that can be estimated, the query's own among them."""
-    found: dict[str, list[Additive]] = {
+    candidates: dict[str, list[Additive]] = {
         measure.name: [measure] for measure in query.measures if isinstance(measure, Additive)
     }
-    if not found:
+    if not candidates:
         raise MeasureError("none of the measures can be estimated; tuning knows users, count and sum.")
     for measure in given:
-        own = found.get(getattr(measure, "name", ""), [None])[0]
+        own = candidates.get(getattr(measure, "name", ""), [None])[0]
         if own is None or _without_bounds(own) != _without_bounds(measure) or open_bounds([measure]):
             raise MeasureError(
                 f"{measure!r} is not one of the query's measures with other bounds; name and column must agree, and bounds be numbers."
             )
-        found[own.name] = [*found[own.name], measure]
-    return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in found.items()}
+        candidates[own.name] = [*candidates[own.name], measure]
+    return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in candidates.items()}
 
 
 def _without_bounds(measure: Any) -> tuple[Any, ...]:
@@ -237,8 +237,8 @@ def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[A
             chances,
             shared,
         )
-        for calibrated, shown, found in zip(settings, chances, estimates, strict=True):
-            yield [_tried(calibrated, shown, *one) for one in zip(measures, found, strict=True)]
+        for calibrated, shown, of_setting in zip(settings, chances, estimates, strict=True):
+            yield [_tried(calibrated, shown, *one) for one in zip(measures, of_setting, strict=True)]
 
 
 def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> TuningRow:
