@@ -54,7 +54,7 @@ class PlumeError(Exception):
 
 
 class PlumeWarning(UserWarning):
-    """What a query should make its reader careful about; `warnings.filterwarnings` silences it, or makes it an error."""
+    """Something to be careful about in a query; `warnings.filterwarnings` silences it, or makes it an error."""
 
 
 class UsageError(PlumeError):

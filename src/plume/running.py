@@ -81,7 +81,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     been read, on a terminal or in a notebook, until the run ends.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
-    the same `release_id` is charged once and gives the same rows for ever.
+    the same `release_id` is charged once and always gives the same rows.
 
     Cautions about the query are issued as warnings, each a `plume.PlumeWarning`, before anything is charged.
 

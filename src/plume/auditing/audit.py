@@ -98,8 +98,8 @@ def _line(finding: Finding) -> str:
 def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume", trials: int = _TRIALS) -> Audit:
     """Put a query to the test on made-up neighbouring data: nobody's data is read and no budget spent.
 
-    Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than epsilon
-    and delta allow, D what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
+    Layer A checks, without noise, what must hold exactly; B checks the noise itself; C checks that one user more makes no event likelier
+    than epsilon and delta allow; D checks what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
     """
     refuse_other_than_query(query)
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:

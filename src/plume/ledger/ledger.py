@@ -33,7 +33,7 @@ _LONGEST_NAME = 200
 @making_checked()
 @dataclass(frozen=True)
 class Ledger:
-    """A file that knows the budgets of datasets and every release charged to them.
+    """A file that holds the budgets of datasets and every release charged to them.
 
     Guarantee: no crash, retry or race releases more noise draws than were charged, and no dataset is charged more than its budget.
     docs/guarantees/ledger.md.
@@ -49,7 +49,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, *, datasets: Mapping[str, Budget] | None = None) -> Self:
-        """Make a ledger where there is none, with the given datasets or empty: all of it, or nothing."""
+        """Create a ledger where there is none, with the given datasets or empty; it is created whole or not at all."""
         if not isinstance(path, str | Path) or "\0" in str(path):
             raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
 
@@ -96,16 +96,16 @@ class Ledger:
 
     @property
     def head(self) -> str:
-        """The hash of the last entry; who remembers it can tell an old copy from the ledger."""
+        """The hash of the last entry; whoever has noted it can tell an older copy from the ledger."""
         entries = self.history()
         return entries[-1].hash if entries else BEGINNING
 
     def verify(self, head: str | None = None) -> str:
-        """Check everything that can be checked, also that a remembered head is in the ledger; return the head of now."""
+        """Check everything that can be checked, and that a head noted earlier is in the ledger; return the current head."""
         return verification.verify(self.path, self.shelf, head)
 
     def recover(self) -> dict[str, str]:
-        """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are let be."""
+        """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are left alone."""
         refuse_broken_chain(self.history())
         return {release_id: self._recover(release_id) for release_id in self.unfinished()}
 

@@ -126,7 +126,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     measures: Sequence[Any] = (),
     engine: DuckDB | None = None,
 ) -> NotPrivateTuning:
-    """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may look.
+    """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may see it.
 
     Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each. `measures` are those of the query
     with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums are estimated.
