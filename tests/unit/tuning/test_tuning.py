@@ -304,8 +304,8 @@ def test_of_settings_that_show_as_many_keys_the_smaller_error_on_shared_keys_is_
 
 def test_what_the_star_means_is_said() -> None:
     tuning = plume.tune(PLACES, homes_and_landmarks(500), limits=[2])
-    assert "all settings of this epsilon show that show as many keys, to within 5%" in str(tuning)
-    assert "all settings of this epsilon show that show as many keys, to within 5%" in tuning._repr_html_()
+    assert "of the settings of this epsilon that show the most keys, to within 5%" in str(tuning)
+    assert "of the settings of this epsilon that show the most keys, to within 5%" in tuning._repr_html_()
 
 
 def test_keys_of_several_columns_are_told_apart() -> None:
