@@ -90,6 +90,8 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
         "clamp each user",
         "what a row says to the measures",
         "the sum of what users say",
+        "shares of all that users say",
+        "what everybody else says",
         "a row of the histogram",
         "a date or a moment",
         "Moments without a time zone",

@@ -38,7 +38,10 @@ DECIDED = {
     "choose (numbers)": r"\bselect(?:s|ed|ing)? (?:the |a )?(?:limit|bound|range)s?\b",
     "clamp (one row)": r"\bclip(?:s|ped)? (?:that|a|the|each|one|every) (?:row|value|total|number)\b",
     "clip (one user)": r"\bclamp(?:s|ed)? (?:a|the|each|one|every) users?\b",
-    "contribution": r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b|\bwhat (?:these |the )?users? says?\b",
+    "contribution": (
+        r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b"
+        r"|\b(?:what|all that) (?:these |the )?users? says?\b|\beverybody(?: else)? says?\b"
+    ),
     "bucket": r"\brows? of (?:the|a|that|its|this) (?:noised )?histograms?\b",
     "timestamp": r"(?i)\b(?<!at the )(?<!at that )(?<!random )(?<!at any )moments?\b",
 }
