@@ -13,7 +13,7 @@ from plume.auditing.trial import Trial
 from plume.engines.engine import Engine
 from plume.errors import UsageError
 from privacy.choosing_mutants import CHOOSING, CHOOSING_MUTANTS
-from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, POOLED, RELEASED, query, unchecked
+from privacy.mutants import GAUSSIAN, GEOMETRIC, LAPLACE, MUTANTS, POOLED, POOLED_TWICE, RELEASED, query, unchecked
 from privacy.shared_noise_mutants import SHARED, SHARED_MUTANTS
 from questions import ENGINE
 
@@ -24,6 +24,7 @@ SHAPES = {
     "Laplace": LAPLACE,
     "geometric": GEOMETRIC,
     "pooled": POOLED,
+    "pooled twice": POOLED_TWICE,
     "released": RELEASED,
     "released alone": query(measures=[plume.users()], selection="released_users", max_keys_per_user=1, min_users=3),
     "public": query(public_keys=["a"], budget=plume.Budget(1)),
@@ -31,6 +32,7 @@ SHAPES = {
     "shared by many": query(
         measures=[plume.users()], public_keys=[f"p{one}" for one in range(60)], max_keys_per_user=60, noise="correlated"
     ),
+    "users against Gaussian noise": query(selection="gaussian_threshold"),
     "two rounds": query(selection="two_round_weighted_gaussian", min_users=4),
     "hardly any noise": query(measures=[plume.users(), plume.count(2)], budget=plume.Budget(100, 1e-5)),
     "moments": query(
