@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from duckdb_group_by import COUNT, DISTINCT, paper_query
+from duckdb_group_by import COUNT, DISTINCT, queries
 from results import power
 from speeds import Speed, compare, paper_data, time_in_turns
 
@@ -57,7 +57,7 @@ def main() -> None:
     calls: dict[str, Callable[[], object]] = {
         COUNT: plain(session, path, COUNT),
         DISTINCT: plain(session, path, DISTINCT),
-        "plume": lambda: plume.run(paper_query(), str(path), engine=plume.Spark(session)),
+        "plume": lambda: plume.run(queries()["plume"], str(path), engine=plume.Spark(session)),
     }
     compare(speed(users), time_in_turns(calls, given.repeats, uncounted=1)).write()
     session.stop()

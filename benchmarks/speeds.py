@@ -121,7 +121,7 @@ def shuffled(path: Path) -> Path:
     mixed = path.with_stem(f"{path.stem}-shuffled")
     if not mixed.exists():
         Console(stderr=True).print("shuffling the rows ...")
-        with duckdb.connect(config={"enable_progress_bar": False}) as connection:
+        with duckdb.connect() as connection:
             rows = f"SELECT * EXCLUDE file_row_number FROM read_parquet('{path}', file_row_number = true) ORDER BY hash(file_row_number)"
             connection.execute(f"COPY ({rows}) TO '{mixed}' (FORMAT parquet)")
     return mixed

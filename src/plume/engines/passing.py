@@ -22,7 +22,7 @@ from plume.plan.one_pass import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recip
 
 _Done = TypeVar("_Done")
 _BITS = 64
-# As many rows as fit a cache are sorted at a time, and so many partitions are worked on between two looks at whether to go on.
+# As many rows as fit a cache are sorted at a time. Threads look between pieces of partitions, of about this many rows, at whether to go on.
 _ROWS_OF_PART = 2**15
 _ROWS_OF_PIECE = 2**20
 # Sums of a key lie at the place that the key itself is, unless that takes more memory than caches and few rows are worth.
@@ -64,7 +64,7 @@ def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], salt: str, threads:
 
 
 class _Threads:
-    """So many threads, which end with the work that is begun when the one that waits is interrupted."""
+    """A number of threads, which end with the work that is begun when the one that waits is interrupted."""
 
     def __init__(self, number: int) -> None:
         self.number = number

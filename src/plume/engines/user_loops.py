@@ -80,7 +80,7 @@ class Users(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Rows of users above the limit, of which so many are found; and a text that begins with the salt, for what is hashed."""
+    """Rows of users above the limit, of which `found` are there; and a text that begins with the salt, for what is hashed."""
 
     rows: Integers
     found: Whole
