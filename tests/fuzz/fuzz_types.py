@@ -4,6 +4,7 @@ What one user has is hostile: the extremes of a type and what lies beyond. State
 users in what they select stay the same.
 """
 
+import gzip
 import math
 import random
 import re
@@ -51,7 +52,7 @@ LABELS: tuple[Any, ...] = ("__arrow_array__", "__arrow_c_array__", "cat", "dtype
 # Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.
 _SPOILT = "by its bits"
 # What the two tables are called is not data.
-_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
+_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)(\.gz)?")
 EXPRESSIONS = (
     "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
     "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
@@ -544,10 +545,13 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
     if ending == "csv" and rng.random() < 0.5:
         paths = [_with_a_turned_file(path) for path in paths]
-    role = rng.choice(["user", "keys", "where", "value"])
+    elif rng.random() < 0.3:
+        paths = list(map(_compressed, paths))
+    role = rng.choice(["user", "keys", "key expression", "where", "value"])
     asked: dict[str, Any] = {
         "user": {"user": "x"},
         "keys": {"keys": "x"},
+        "key expression": {"keys": {"e": rng.choice(EXPRESSIONS)}},
         "where": {
             "where": _condition(
                 rng, {"x": Hostile("field", rng.choice(["text", "float", "date", "timestamp", "boolean"]), (), ())}
@@ -558,9 +562,15 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
     if "y" in str(asked.get("where")):
         return None
-    query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    try:
+        query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    except plume.PlumeError:
+        return None
     return Case(
-        f"{ending} {hers!r:.200}, {asked}", lambda path: plume.run(query, path), lambda: paths[0], lambda: paths[1]
+        f"{paths[0].name} {hers!r:.200}, {asked}",
+        lambda path: plume.run(query, path),
+        lambda: paths[0],
+        lambda: paths[1],
     )
 
 
@@ -575,6 +585,11 @@ def _written(path: Path, ending: str, hers: list[bytes]) -> Path:
         ]
     path.write_bytes(b"[%b]" % b",\n".join(lines) if ending == "json" else b"\n".join(lines) + b"\n")
     return path
+
+
+def _compressed(path: Path) -> Path:
+    (packed := path.with_name(f"{path.name}.gz")).write_bytes(gzip.compress(path.read_bytes()))
+    return packed
 
 
 def _with_a_turned_file(path: Path) -> Path:
