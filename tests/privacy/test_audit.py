@@ -120,7 +120,7 @@ def test_the_real_build_is_green(asked: plume.Query) -> None:
     ("shape", "number"), [(shape, number) for shape in SHAPES for number in range(TIMES.get(shape, 8))]
 )
 def test_two_hundred_audits_of_the_real_build_are_green(shape: str, number: int) -> None:
-    """Some 44 tests each, of which one gives a false alarm with a chance of 2e-6 at most: one in 48 runs of all of them."""
+    """Some 44 tests each, of which one gives a false alarm with a chance of 2e-6 at most: one in 42 runs of all of them."""
     del number
     assert first_red(SHAPES[shape], FEW) is None
 
