@@ -459,6 +459,13 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
         InputError,
         "this DataFrame cannot be read as a table",
     ),
+    "a lazy frame that panics": (
+        lambda _: pl.LazyFrame({"u": ["a"], "k": ["x"]}).with_columns(
+            k=pl.lit(10**8).cast(pl.Date).dt.strftime("%Y") + pl.col("k")
+        ),
+        InputError,
+        "this LazyFrame cannot be read as a table",
+    ),
     "a lazy frame that fails": (
         lambda _: pl.LazyFrame({"u": ["a"], "k": ["x"]}).with_columns(pl.col("u").cast(pl.Int64)),
         InputError,
