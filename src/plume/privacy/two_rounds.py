@@ -150,8 +150,8 @@ def _worst_of_cells(rounds: PooledRounds, others: float, epsilon: float) -> tupl
     number = math.ceil((rounds.second.covered - least) * _cells_of_account(rounds, others, epsilon))
     ends = np.linspace(least, rounds.second.covered, 1 + number)
     cells = list(itertools.pairwise(map(float, ends))) or [(least, least)]
-    found = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
-    return max(found, key=lambda one: one[1].delta)
+    deltas = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
+    return max(deltas, key=lambda one: one[1].delta)
 
 
 def _cells_of_account(rounds: PooledRounds, others: float, epsilon: float) -> int:
