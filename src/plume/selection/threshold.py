@@ -1,5 +1,4 @@
-"""Where the threshold comes from: it is the lowest one, or one hardly higher, that a key held by one user alone passes with a small enough
-probability.
+"""Where the threshold comes from: about the lowest one that a key held by one user alone passes with a small enough probability.
 
 With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
 With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
@@ -52,7 +51,8 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
 
     if excess(math.inf) > 0:
         raise unreachable(epsilon, delta)
-    # Keys of one user alone need a threshold as high as this; measures beside them raise it only a little. Each call tries all kinds of users.
+    # Keys of one user alone need a threshold as high as this; measures beside them raise it only a little.
+    # Each call tries all kinds of users.
     start = _alone(make, delta)
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
