@@ -117,6 +117,14 @@ def test_a_page_fits_a_phone(show: Open) -> None:
     assert [page.locator(f".chart .{layout}").first.is_visible() for layout in ("wide", "narrow")] == [False, True]
 
 
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_names_of_what_was_spent_stand_in_one_line(show: Open, size: tuple[int, int]) -> None:
+    page = show(releasing(), size=size).page
+    assert "together with" in page.locator(".spending .price").first.text_content()
+    assert set(page.locator(".spending .part").evaluate_all(LINES)) == {1}
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
+
+
 def test_a_page_is_light_by_day_and_dark_by_night(show: Open) -> None:
     grounds = [
         show(releasing(MANY), color_scheme=scheme).page.evaluate("getComputedStyle(document.body).backgroundColor")
