@@ -25,6 +25,11 @@ OF_QUERIES: Mapping[str, str] = {
 }
 
 
+def column_held(release: Any, name: str) -> str | None:
+    """Say how a column of a release is got."""
+    return f'release["{name}"]' if name in release.rows.column_names else None
+
+
 def names_pointed_to(
     called: str, elsewhere: Mapping[str, str], held: Callable[[Any, str], str | None] = lambda *_: None
 ) -> Callable[[type[T]], type[T]]:

@@ -41,8 +41,7 @@ _LARGEST_SIZE = 10**12
 # (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
 
-_OF_BUDGETS = "epsilon and delta belong to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)"
-_INSTEAD = dict.fromkeys(("epsilon", "delta"), _OF_BUDGETS)
+_INSTEAD = dict.fromkeys(("epsilon", "delta"), "it belongs to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)")
 
 PublicKeys = Sequence[Any] | str | Path | Any
 
