@@ -12,7 +12,7 @@ FORMS: dict[str, Form] = {
     for form in module.FORMS
 }
 ALIASES = {form.alias: word for word, form in FORMS.items() if form.alias is not None}
-"""The measures that others call otherwise."""
+"""What other systems call measures, and what these are called here."""
 _NEAR = {
     **dict.fromkeys(("count_distinct", "distinct", "n_unique", "nunique"), "users"),
     **dict.fromkeys(("percentile", "percentiles"), "quantiles"),
