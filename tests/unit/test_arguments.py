@@ -126,33 +126,33 @@ def test_a_misfit_is_still_a_type_error() -> None:
         plume.count()  # type: ignore[call-arg]
 
 
-RELEASE = plume.run(
-    plume.Query(user="u", keys=[], measures=[plume.users()], budget=plume.Budget(1)), pa.table({"u": ["a", "b"]})
-)
+@pytest.fixture(scope="module")
+def release() -> plume.Release:
+    query = plume.Query(user="u", keys=[], measures=[plume.users()], budget=plume.Budget(1))
+    return plume.run(query, pa.table({"u": ["a", "b"]}))
 
 
 @pytest.mark.parametrize(
-    ("call", "args", "sentence"),
+    ("method", "args", "sentence"),
     [
-        (
-            RELEASE.top,
-            (),
-            "release.top needs n and by. n is how many rows to keep. by is the column whose largest values are kept.",
-        ),
-        (RELEASE.report, (), "release.report needs path. path is where to write it."),
-        (RELEASE.intervals, (0.9, 0.95), "release.intervals takes only level by position."),
-        (
-            plume.Ledger.create,
-            (),
-            "plume.Ledger.create needs path. path is the path of the file, such as 'budget.ledger' of a ledger.",
-        ),
-        (plume.Ledger.create, ("a", {}), "plume.Ledger.create takes only path by position; give datasets by name."),
+        ("top", (), "needs n and by. n is how many rows to keep. by is the column whose largest values are kept."),
+        ("report", (), "needs path. path is where to write it."),
+        ("intervals", (0.9, 0.95), "takes only level by position."),
     ],
 )
-def test_methods_explain_calls_that_do_not_fit_as_functions_do(
-    call: Callable[..., Any], args: Any, sentence: str
-) -> None:
-    assert refused(call, *args) == sentence
+def test_methods_explain_calls_that_do_not_fit(release: plume.Release, method: str, args: Any, sentence: str) -> None:
+    assert refused(getattr(release, method), *args) == f"release.{method} {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ((), "needs path. path is the path of the file, such as 'budget.ledger' of a ledger."),
+        (("a", {}), "takes only path by position; give datasets by name."),
+    ],
+)
+def test_what_makes_a_ledger_explains_calls_that_do_not_fit(args: Any, sentence: str) -> None:
+    assert refused(plume.Ledger.create, *args) == f"plume.Ledger.create {sentence}"
 
 
 def test_a_dataset_says_what_it_is_called_and_may_spend(tmp_path: Path) -> None:
@@ -174,15 +174,17 @@ def test_a_dataset_says_what_it_is_called_and_may_spend(tmp_path: Path) -> None:
         ("_private", ""),
     ],
 )
-def test_a_name_that_a_release_does_not_have_is_answered_with_what_to_write(name: str, hint: str) -> None:
+def test_a_name_that_a_release_does_not_have_is_answered_with_what_to_write(
+    release: plume.Release, name: str, hint: str
+) -> None:
     with pytest.raises(AttributeError) as caught:
-        getattr(RELEASE, name)
+        getattr(release, name)
     assert str(caught.value) == f"a release has no attribute {name!r}{hint}"
 
 
-def test_a_query_says_how_it_is_run() -> None:
+def test_a_query_says_how_it_is_run(release: plume.Release) -> None:
     with pytest.raises(AttributeError, match=r"a query has no attribute 'run'; write plume\.run\(query, data\)"):
-        RELEASE.explanation.query.run  # noqa: B018 - looking is what fails
+        release.explanation.query.run  # noqa: B018 - looking is what fails
 
 
 @pytest.mark.parametrize(
@@ -194,15 +196,15 @@ def test_names_that_others_have_for_measures_are_pointed_to(name: str, meant: st
         getattr(plume, name)
 
 
-def test_whatever_is_pointed_to_is_there() -> None:
+def test_whatever_is_pointed_to_is_there(release: plume.Release) -> None:
     for written in OF_RELEASES.values():
-        assert reduce(getattr, re.match(r"release\.([\w.]+)", written)[1].split("."), RELEASE) is not None
+        assert reduce(getattr, re.match(r"release\.([\w.]+)", written)[1].split("."), release) is not None
     for written in OF_QUERIES.values():
         start, *names = re.match(r"[\w.]+", written)[0].split(".")
-        assert reduce(getattr, names, plume if start == "plume" else RELEASE.explanation.query) is not None
+        assert reduce(getattr, names, plume if start == "plume" else release.explanation.query) is not None
 
 
-def test_releases_and_queries_are_copied_and_pickled() -> None:
-    query = RELEASE.explanation.query
+def test_releases_and_queries_are_copied_and_pickled(release: plume.Release) -> None:
+    query = release.explanation.query
     assert pickle.loads(pickle.dumps(query)) == copy.deepcopy(query) == query  # noqa: S301 - our own
-    assert copy.copy(RELEASE).rows == RELEASE.rows
+    assert copy.copy(release).rows == release.rows
