@@ -5,6 +5,7 @@ functions: each of them can raise on some row, and an error that depends on data
 """
 
 import math
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime
@@ -47,6 +48,9 @@ _MOMENTS = {
 # All that the parser may note about a part of a condition; `negate` is its way to say NOT LIKE.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "to", "negate", "quoted", "is_string"})
 _DEEPEST = 50
+# What a date without quotes is read as, and a call in the place of a column.
+_DATE, _CALL = re.compile(r"\d{4} - \d+ - \d+"), re.compile(r"\s*\w+\s*\(.*\)\s*", re.DOTALL)
+_A_DATE = "A date is written DATE '2026-01-31'"
 _ALLOWED = (
     "a condition compares columns with constants (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL), joined by AND, OR and NOT, "
     "such as \"seconds > 3 AND country IN ('DE', 'FR')\""
@@ -189,18 +193,33 @@ def _depth(condition: Expression) -> int:
             return 1
 
 
-def pointing_to_quotes(texts: Iterable[str | None]) -> Redaction:
-    """Point to single quotes where a column that is missing stands in double quotes, as text does in other languages."""
+def pointing_to_names(texts: Iterable[str | None]) -> Redaction:
+    """Say what may have been meant where a column is missing: text without single quotes, an expression, several columns.
+
+    Double quotes are around text in other languages.
+    """
     written = [text for text in texts if text is not None]
 
     def becomes(error: Exception) -> Exception:
         name = getattr(error, "name", None)
-        hint = _in_single_quotes(str(name))
-        is_quoted = name is not None and any(f'"{name}"' in text for text in written)
+        hint = "" if name is None else _meant_by(name, written)
         # A statement and its query may both have looked at it.
-        return ColumnNotFound(f"{error}{hint}", name=name) if is_quoted and hint not in str(error) else error
+        return ColumnNotFound(f"{error}{hint}", name=name) if hint and hint not in str(error) else error
 
     return Redaction((ColumnNotFound,), becomes)
+
+
+def _meant_by(name: str, written: Iterable[str]) -> str:
+    if any(f'"{name}"' in text for text in written):
+        return _in_single_quotes(name)
+    if any(re.search(rf"[=<>]\s*{re.escape(name)}\b", text) for text in written):
+        return f" Text is written in single quotes: {_quoted(name)}."
+    if _CALL.fullmatch(name):
+        return f" Keys may be expressions, under names of their own: keys={{'name': {shortened(repr(name))}}}."
+    if "," in name:
+        listed = [part.strip() for part in name.split(",")]
+        return f" If these are columns: several columns are a list: {shortened(repr(listed))}."
+    return ""
 
 
 def quotes_hint(column: Any) -> str:
@@ -210,11 +229,25 @@ def quotes_hint(column: Any) -> str:
 
 
 def _in_single_quotes(text: str) -> str:
-    written = shortened("'" + text.replace("'", "''") + "'")
-    return f" Double quotes are for names of columns; text is written in single quotes: {written}."
+    return f" Double quotes are for names of columns; text is written in single quotes: {_quoted(text)}."
+
+
+def _quoted(text: str) -> str:
+    return shortened("'" + text.replace("'", "''") + "'")
+
+
+def _slip(tree: Any) -> str:
+    """Say what is written here in the place of what others write."""
+    if isinstance(tree, exp.Null):
+        return " What is missing is found by IS NULL."
+    if tree.find(exp.ArrayOverlaps):
+        return " Conditions are joined by AND, and not by &&."
+    is_bad_date = isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)
+    return f" {_A_DATE}." if is_bad_date or _DATE.fullmatch(tree.sql(dialect="duckdb")) else ""
 
 
 def _refusal(tree: Any) -> ConditionError:
     return ConditionError(
-        f"where holds {shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}.{quotes_hint(tree)}"
+        f"where holds {shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}."
+        f"{quotes_hint(tree)}{_slip(tree)}"
     )

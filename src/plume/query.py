@@ -16,6 +16,7 @@ from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, 
 from plume.grouping import is_name, read_keys, refuse_bad_name
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
+from plume.other_names import OF_QUERIES, names_pointed_to
 from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
@@ -40,7 +41,7 @@ _LARGEST_SIZE = 10**12
 # (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
 
-_IN_BUDGET = "epsilon and delta belong to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)"
+_INSTEAD = dict.fromkeys(("epsilon", "delta"), "it belongs to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)")
 
 PublicKeys = Sequence[Any] | str | Path | Any
 
@@ -50,9 +51,8 @@ def _is_total(given: Mapping[str, Any]) -> bool:
     return isinstance(keys, list | tuple) and not keys and not given.get("key_expressions")
 
 
-@making_checked(
-    auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET}, unless={"max_keys_per_user": _is_total}
-)
+@making_checked(auto=(LIMIT,), instead=_INSTEAD, unless={"max_keys_per_user": _is_total})
+@names_pointed_to("query", OF_QUERIES)
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A private GROUP BY.

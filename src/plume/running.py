@@ -14,7 +14,7 @@ from plume.cautions import warn
 from plume.choosing.histogram import BUCKET, Share
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables, share_above
 from plume.computed_keys import rows_of_query
-from plume.condition import pointing_to_quotes
+from plume.condition import pointing_to_names
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import Engine, Relation, Session, Table
@@ -189,7 +189,7 @@ def _run_planned(
     tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
-    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+    with pointing_to_names(written_texts(query)), engine.open(tables) as session:
         schema = read_rows(session, query, relation, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, planned.calibrated, schema)
