@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plume.errors import BudgetExceeded, LedgerError
-from plume.ledger.composition import Total, least_total, total
+from plume.ledger.composition import least_total, total
 from plume.ledger.entry import Entry, EntryKind
-from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
+from plume.ledger.price import DatasetBudget, Price, in_words
 from plume.ledger.store import Refused, append, read_entries
 
 
@@ -53,11 +53,8 @@ def account_of_dataset(entries: tuple[Entry, ...], dataset: str) -> tuple[Datase
 def _refusal(dataset: str, price: Price, budget: DatasetBudget, charges: list[Price]) -> str:
     spent = least_total(charges, budget)
     added = sum(charged.delta for charged in charges)
-    needed = amount(Total(price.epsilon, price.delta))
-    left = amount(Total(budget.epsilon - spent.epsilon, max(budget.delta - added, 0)))
-    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(budget.epsilon, budget.delta))}."
-
-
-def amount(units: Total) -> str:
-    """Format units for people."""
-    return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"
+    needed = in_words(price.epsilon, price.delta)
+    left = in_words(budget.epsilon - spent.epsilon, max(budget.delta - added, 0))
+    return (
+        f"this release needs {needed}; dataset {dataset!r} has {left} left of {in_words(budget.epsilon, budget.delta)}."
+    )

@@ -13,7 +13,7 @@ from typing import Any
 from plume.errors import BudgetError, BudgetExceeded, RangeError
 from plume.explanation import Explanation
 from plume.ledger.composition import least_total, total
-from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price, spent_in_words
 from plume.ledger.publishing import price_for
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
@@ -61,9 +61,9 @@ class BudgetPlan:
 
     def __str__(self) -> str:
         verdict = "It fits" if self.fits else "It does not fit"
-        lines = [f"{verdict}: this query needs {_amount(self.needed)} of dataset {self.dataset!r}."]
+        lines = [f"{verdict}: this query needs {spent_in_words(self.needed)} of dataset {self.dataset!r}."]
         if self.spent_after is not None:
-            lines.append(f"All releases together would have spent {_amount(self.spent_after)}.")
+            lines.append(f"All releases together would have spent {spent_in_words(self.spent_after)}.")
         return "\n".join([*lines, _largest(self.largest_epsilon), "Nothing was read or charged."])
 
     def _repr_html_(self) -> str:
@@ -102,7 +102,7 @@ def charge_or_name_largest(
 
 def _largest(epsilon: float | None) -> str:
     if epsilon is None:
-        return "No epsilon of this query that is worth asking fits."
+        return "This query fits with no epsilon that is large enough to be useful."
     return f"The largest epsilon with which this query fits is {epsilon:.{_DIGITS}g}."
 
 
@@ -145,7 +145,3 @@ def largest_epsilon(price_at: PriceAt, account: DatasetAccount) -> float | None:
 
 def _short(epsilon: float) -> float:
     return float(f"{epsilon:.{_DIGITS}g}")
-
-
-def _amount(spent: Spent) -> str:
-    return f"epsilon {spent.epsilon:.9g} and delta {spent.delta:.3g}"
