@@ -1,8 +1,9 @@
 """Where a release is charged to its dataset: `charge` does it once, before noise is drawn, and only if the budget of the dataset allows it.
 
 `running.py` asks for it when the data is open and before the first step runs, by way of `ledger.py`, `room.py`, `publishing.py` and
-`claim.py`. A release id that was charged before is not charged again: it gets the rows that were released then, or an error if they are
-lost. A unique index of the file, in `schema.sql`, makes sure of that. `publishing.py` reads off the plan what is charged, `price.py` says
+`claim.py`. A release id that was charged before is not charged again. If its rows were released, it gets them; if the run ended before
+noise was drawn, it goes on; if rows were drawn and are lost, or the release was given up, it gets an error. A unique index of the file, in
+`schema.sql`, makes sure that no id is charged twice. `publishing.py` reads off the plan what is charged, `price.py` says
 how it is written down, and `composition.py` how charges add up.
 """
 

@@ -1,4 +1,6 @@
-"""What still fits into the budget of a dataset, as the ledger itself would compose it. Nothing is charged, read or written.
+"""What still fits into the budget of a dataset, as the ledger itself would compose it.
+
+Nothing is charged but by `charge_or_name_largest`, which charges and, where the ledger refuses, says what would have fitted.
 
 Releases compose to less than their sum, and how much less depends on their noise. So no single number is left for every query, and what
 fits is found for the query at hand: the same price and the same composition as those of a charge, at one epsilon after another.

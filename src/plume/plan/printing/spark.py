@@ -11,7 +11,7 @@ known to sqlglot.
 Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
 keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
 or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
-Noise is drawn in this process, batch by batch; the rows of Spark are brought to it all at once before. `engines/spark_timestamps.py`,
+Noise is drawn in this process, batch by batch; Spark's rows reach this process all at once before the first draw. `engines/spark_timestamps.py`,
 `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of errors; DuckDB's are in
 `duckdb_*.py` beside them.
 
@@ -23,8 +23,7 @@ Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where n
 `engines/default_engine.py`. Options of the command line: `cli/options.py`, and `cli/query_and_engine.py`, which makes engines of them.
 
 Only DuckDB: `plume tune`, a pass over the rows of each user in compiled loops (`engines/duckdb_pass.py`), and a progress bar of bytes
-read. Only Spark: writing a release to an address or into a DataFrame
-(`engines/spark_rows.py`).
+read. Only with PySpark, whichever engine made a release: writing it to an address or into a DataFrame (`engines/spark_rows.py`).
 """
 
 from collections.abc import Callable
