@@ -72,7 +72,7 @@ class Query:
     """What to compute per key."""
     max_keys_per_user: int | str = 1
     """The paper's L. The limit on keys per user: users above it are cut to it; with Gaussian noise, unless the pipeline
-    runtime_optimized selects the keys, they count in up to four times as many keys, clipped together to the norm of the limit. "auto"
+    runtime_optimized selects the keys, they count in all of their keys, shrunk together to the Euclidean norm of the limit. "auto"
     chooses it within the budget. It must be given, unless there are no keys."""
     budget: Budget
     """The most the release may spend."""

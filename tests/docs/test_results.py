@@ -18,7 +18,8 @@ WRITTEN = sorted(
     for path in RESULTS.glob("*.csv")
     if path.stem != "peers" and not path.stem.startswith(("speed_", "defaults"))
 )
-DEFAULTS = sorted(path.stem for path in RESULTS.glob("defaults*.csv"))
+CAPS = "defaults_caps"
+DEFAULTS = sorted(path.stem for path in RESULTS.glob("defaults*.csv") if path.stem != CAPS)
 # Which benchmark writes a speed, by the word in its name.
 BENCHMARKS = {
     "csv": "csv_reading",
@@ -122,6 +123,12 @@ def test_what_is_said_of_defaults_follows_from_every_way(
     found.write()
     for suffix in (".md", ".svg", ".csv"):
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
+
+
+def test_the_table_of_caps_has_every_figure_that_is_kept() -> None:
+    with (RESULTS / f"{CAPS}.csv").open(encoding="utf-8", newline="") as file:
+        kept = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert [tuple(line[2:-3].split(" | ")) for line in table(CAPS).splitlines(keepends=True)[2:]] == kept
 
 
 def test_the_bars_of_the_design_were_measured() -> None:

@@ -112,7 +112,7 @@ def test_a_pass_makes_the_rows_that_sql_makes(
 
 
 def test_limits_are_met_to_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users with one key fewer than the limit, as many, one more, and the same at four times the limit, where clipping cuts."""
+    """Users with one key fewer than the limit, as many, one more, and the same at the limit of selection, four times as many here."""
     numbers = (1, 2, 3, 4, 11, 12, 13, 14)
     rows = [(user, key) for user, number in enumerate(numbers) for key in range(number)]
     monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 12)
