@@ -5,7 +5,6 @@ functions: each of them can raise on some row, and an error that depends on data
 """
 
 import math
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
@@ -13,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from plume.errors import ColumnNotFound, ConditionError, shortened
+from plume.errors import ConditionError, shortened
 from plume.plan.expressions import (
     MOST_WILDCARDS,
     AllOf,
@@ -29,7 +28,8 @@ from plume.plan.expressions import (
     Not,
     has_too_many_wildcards,
 )
-from plume.redaction import Redaction, redacting
+from plume.quotes import in_single_quotes
+from plume.redaction import redacting
 
 _COMPARATORS = {
     exp.EQ: Comparator.EQUAL,
@@ -189,29 +189,10 @@ def _depth(condition: Expression) -> int:
             return 1
 
 
-def pointing_to_quotes(texts: Iterable[str | None]) -> Redaction:
-    """Point to single quotes where a column that is missing stands in double quotes, as text does in other languages."""
-    written = [text for text in texts if text is not None]
-
-    def becomes(error: Exception) -> Exception:
-        name = getattr(error, "name", None)
-        hint = _in_single_quotes(str(name))
-        is_quoted = name is not None and any(f'"{name}"' in text for text in written)
-        # A statement and its query may both have looked at it.
-        return ColumnNotFound(f"{error}{hint}", name=name) if is_quoted and hint not in str(error) else error
-
-    return Redaction((ColumnNotFound,), becomes)
-
-
 def quotes_hint(column: Any) -> str:
     """Point to single quotes beside a column in double ones that cannot be one."""
     is_quoted = isinstance(column, exp.Column) and bool(column.this.args.get("quoted"))
-    return _in_single_quotes(column.name) if is_quoted else ""
-
-
-def _in_single_quotes(text: str) -> str:
-    written = shortened("'" + text.replace("'", "''") + "'")
-    return f" Double quotes are for names of columns; text is written in single quotes: {written}."
+    return in_single_quotes(column.name) if is_quoted else ""
 
 
 def _refusal(tree: Any) -> ConditionError:

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from plume.arguments import call_checked
-from plume.condition import pointing_to_quotes
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -19,6 +18,7 @@ from plume.ledger.ledger import Dataset, Ledger
 from plume.output.reliability import RELIABLE
 from plume.plan.types import Kind
 from plume.query import Query
+from plume.quotes import pointing_to_quotes
 from plume.redaction import redacting
 from plume.relation.printing import print_relation
 from plume.relation.relations import BaseTable, Select, tables_of

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.condition import pointing_to_quotes
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.execute import run_step
@@ -32,6 +31,7 @@ from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.query import Query, written_texts
+from plume.quotes import pointing_to_quotes
 from plume.running import read_rows, relation_for
 from plume.schema import described, table_for
 
