@@ -21,7 +21,7 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_there() -> bool:
-    """Return whether numba is installed, on a machine that writes the lowest byte of a word first; whether it works, only importing it tells."""
+    """Return whether numba is installed, where words begin with their lowest byte; whether it works, only importing it tells."""
     return find_spec("numba") is not None and sys.byteorder == "little"
 
 
