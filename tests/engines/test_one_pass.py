@@ -1,6 +1,7 @@
 """A pass over the rows of each user makes what SQL makes, row for row with the same salt; and a pass that is broken would be seen."""
 
 import hashlib
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -332,6 +333,20 @@ def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(passing, "_BITS", 80)
     with pytest.raises(AssertionError):
         check_both(query(2), rows, monkeypatch)
+
+
+def test_loops_take_no_more_threads_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    whole = passing.pass_over
+
+    def noted(*given: Any) -> Any:
+        taken.append(given[-1])
+        return whole(*given)
+
+    monkeypatch.setattr(passing, "pass_over", noted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    made(query(4), table(people(1)), monkeypatch, by_pass=True)
+    assert taken == [1, 1]
 
 
 def test_without_the_extra_plans_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
