@@ -6,7 +6,6 @@ functions: each of them can raise on some row, and an error that depends on data
 
 import math
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
@@ -14,7 +13,8 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from plume.errors import ColumnNotFound, ConditionError, shortened
+from plume.errors import ConditionError, shortened
+from plume.missing_column import in_single_quotes
 from plume.plan.expressions import (
     MOST_WILDCARDS,
     AllOf,
@@ -30,7 +30,7 @@ from plume.plan.expressions import (
     Not,
     has_too_many_wildcards,
 )
-from plume.redaction import Redaction, redacting
+from plume.redaction import redacting
 
 _COMPARATORS = {
     exp.EQ: Comparator.EQUAL,
@@ -48,8 +48,8 @@ _MOMENTS = {
 # All that the parser may note about a part of a condition; `negate` is its way to say NOT LIKE.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "to", "negate", "quoted", "is_string"})
 _DEEPEST = 50
-# What a date without quotes is read as, and a call in the place of a column.
-_DATE, _CALL = re.compile(r"\d{4} - \d+ - \d+"), re.compile(r"\s*\w+\s*\(.*\)\s*", re.DOTALL)
+# What a date without quotes is read as.
+_DATE = re.compile(r"\d{4} - \d+ - \d+")
 _A_DATE = "A date is written DATE '2026-01-31'"
 _ALLOWED = (
     "a condition compares columns with constants (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL), joined by AND, OR and NOT, "
@@ -193,47 +193,10 @@ def _depth(condition: Expression) -> int:
             return 1
 
 
-def pointing_to_names(texts: Iterable[str | None]) -> Redaction:
-    """Say what may have been meant where a column is missing: text without single quotes, an expression, several columns.
-
-    Double quotes are around text in other languages.
-    """
-    written = [text for text in texts if text is not None]
-
-    def becomes(error: Exception) -> Exception:
-        name = getattr(error, "name", None)
-        hint = "" if name is None else _meant_by(name, written)
-        # A statement and its query may both have looked at it.
-        return ColumnNotFound(f"{error}{hint}", name=name) if hint and hint not in str(error) else error
-
-    return Redaction((ColumnNotFound,), becomes)
-
-
-def _meant_by(name: str, written: Iterable[str]) -> str:
-    if any(f'"{name}"' in text for text in written):
-        return _in_single_quotes(name)
-    if any(re.search(rf"[=<>]\s*{re.escape(name)}\b", text) for text in written):
-        return f" Text is written in single quotes: {_quoted(name)}."
-    if _CALL.fullmatch(name):
-        return f" Keys may be expressions, under names of their own: keys={{'name': {shortened(repr(name))}}}."
-    if "," in name:
-        listed = [part.strip() for part in name.split(",")]
-        return f" If these are columns: several columns are a list: {shortened(repr(listed))}."
-    return ""
-
-
 def quotes_hint(column: Any) -> str:
     """Point to single quotes beside a column in double ones that cannot be one."""
     is_quoted = isinstance(column, exp.Column) and bool(column.this.args.get("quoted"))
-    return _in_single_quotes(column.name) if is_quoted else ""
-
-
-def _in_single_quotes(text: str) -> str:
-    return f" Double quotes are for names of columns; text is written in single quotes: {_quoted(text)}."
-
-
-def _quoted(text: str) -> str:
-    return shortened("'" + text.replace("'", "''") + "'")
+    return in_single_quotes(column.name) if is_quoted else ""
 
 
 def _slip(tree: Any) -> str:

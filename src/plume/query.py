@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from plume.arguments import making_checked
-from plume.condition import parse_condition
 from plume.correlated_noise import refuse_what_cannot_share_noise
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.grouping import is_name, read_keys, refuse_bad_name
+from plume.mechanisms import rows
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
 from plume.other_names import OF_QUERIES, names_pointed_to
@@ -134,8 +134,7 @@ class Query:
         _set(self, "public_keys", _public_keys(self))
         _set(self, "shares", _shares(self))
         _refuse_bad_noise(self)
-        if self.where is not None:
-            parse_condition(self.where)
+        rows.condition(self.where)
 
     @classmethod
     def paper(cls, **settings: Any) -> Self:
@@ -158,7 +157,7 @@ class Query:
     @property
     def condition(self) -> Expression | None:
         """The condition behind `where`."""
-        return None if self.where is None else parse_condition(self.where)
+        return rows.condition(self.where)
 
     @property
     def chooses_limit(self) -> bool:

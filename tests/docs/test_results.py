@@ -102,6 +102,20 @@ def test_speeds_follow_from_the_runs(result: str, tmp_path: Path, monkeypatch: p
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
 
 
+def test_the_record_of_speeds_says_what_moved_since_the_commit_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    record, path = import_module("record"), tmp_path / "record.csv"
+    line = record.Line
+    assert record.add([line("a", "plume", "4.00", 860, "9.5"), line("a", "naive", "15.00")], path) == []
+    assert record.add([line("b", "plume", "4.39", 840, "9.5"), line("b", "naive", "15.00")], path) == []
+    now = [line("c", "plume", "4.90", 900, "9.4"), line("c", "naive", "15.00"), line("c", "new", "1.00")]
+    for _ in range(2):  # a commit that is measured again takes its own place
+        assert record.add(now, path) == ["plume: times 4.39 -> 4.90, keys 840 -> 900, deviation 9.5 -> 9.4 (since b)"]
+    assert [one.commit for one in record.read(path)] == ["a", "a", "b", "b", "c", "c", "c"]
+
+
 @pytest.mark.parametrize("result", DEFAULTS)
 def test_what_is_said_of_defaults_follows_from_every_way(
     result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

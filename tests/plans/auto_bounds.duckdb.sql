@@ -22,7 +22,7 @@ HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user"
-FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
+FROM "by_user_combined" JOIN "by_user_users" USING ("user_id");
 
 -- bounded_uncut
 SELECT "user_id" AS "user_id",

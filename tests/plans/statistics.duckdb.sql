@@ -31,7 +31,7 @@ HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2", "keys_of_user", "left_of_account"
-FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
+FROM "by_user_combined" JOIN "by_user_users" USING ("user_id");
 
 -- uncut_again
 SELECT "user_id", "key_1", "measure_1_raw_values", "measure_1_raw_total", "measure_1_raw_squares", "measure_2_raw_values", "measure_2_raw_leaves", "measure_3_raw_values", "measure_3_raw_leaves", "measure_4_raw_total_1", "measure_4_raw_total_2"

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from plume.arguments import call_checked
-from plume.condition import pointing_to_names
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -16,6 +15,7 @@ from plume.engines.execute import OnStep
 from plume.errors import without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
+from plume.missing_column import pointing_to_names
 from plume.output.reliability import RELIABLE
 from plume.plan.types import Kind
 from plume.query import Query

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.condition import pointing_to_names
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.execute import run_step
@@ -23,6 +22,7 @@ from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import SumOfTotals
 from plume.mechanisms.users import CountUsers
+from plume.missing_column import pointing_to_names
 from plume.pipelines.steps import INPUT, by_user, rows
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
