@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from plume.arguments import making_checked
-from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, type_in_words
+from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, printable, type_in_words
 from plume.explanation import Explanation
 from plume.ledger import verification
 from plume.ledger.charge import account_of_dataset
@@ -91,7 +91,7 @@ class Ledger:
         if claim.state != EntryKind.RELEASED:
             return "not released; what was asked is kept as a hash only"
         with suppress(LedgerDamaged):
-            return describe(recorded(claim.read())["query"])
+            return printable(describe(recorded(claim.read())["query"]))
         return "its file is missing or was changed"
 
     @property

@@ -354,3 +354,9 @@ def test_what_was_asked_is_told_in_words(ledger: plume.Ledger) -> None:
     assert ledger.question("first") == "users by k where v > 0, at most 4 keys per u"
     ledger.shelf.released("first").unlink()
     assert ledger.question("first") == "its file is missing or was changed"
+
+
+def test_what_was_asked_commands_no_terminal(ledger: plume.Ledger) -> None:
+    asked = query(where="k <> '\x1b[2J\u202e'")
+    plume.run(asked, ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert ledger.question("first") == "users by k where k <> '\\x1b[2J\\u202e', at most 4 keys per u"
