@@ -8,7 +8,7 @@ import pytest
 
 import plume
 from plume.auditing.audit import findings
-from plume.auditing.made_up import without_conditions
+from plume.auditing.made_up_tables import without_conditions
 from plume.auditing.trial import Trial
 from plume.engines.engine import Engine
 from plume.errors import UsageError

@@ -84,12 +84,14 @@ def is_private(folder: Path) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    found = path.lstat()
-    return found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode) and not found.st_mode & _WRITABLE_BY_OTHERS
+    status = path.lstat()
+    return (
+        status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode) and not status.st_mode & _WRITABLE_BY_OTHERS
+    )
 
 
 def _keeps_what_is_ours(parent: Path) -> bool:
     """Return whether nobody else can rename what this user has in a folder above; where it is sticky, only the owner can."""
-    found = parent.stat()
-    sticky = found.st_mode & stat.S_ISVTX
-    return found.st_uid in {0, os.geteuid()} and (not found.st_mode & _WRITABLE_BY_OTHERS or bool(sticky))
+    status = parent.stat()
+    sticky = status.st_mode & stat.S_ISVTX
+    return status.st_uid in {0, os.geteuid()} and (not status.st_mode & _WRITABLE_BY_OTHERS or bool(sticky))

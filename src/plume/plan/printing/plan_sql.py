@@ -2,7 +2,7 @@
 
 from plume.plan.analysis import spelled_out, steps, steps_in
 from plume.plan.nodes import Made, Noise, OnePass, Plan, Scan
-from plume.plan.printing.printer import Printed, Printer, Statement
+from plume.plan.printing.printer import NamedSelect, Printed, Printer
 from plume.plan.printing.step_sql import print_step
 
 
@@ -16,7 +16,7 @@ def print_plan(plan: Plan, printer: Printer) -> Printed:
 
 
 def _with_passes(plan: Plan, printed: Printed) -> Printed:
-    found: dict[str, tuple[Statement, ...]] = {}
+    found: dict[str, tuple[NamedSelect, ...]] = {}
     for step in steps(plan):
         if isinstance(step, OnePass):
             found[step.name] = tuple(one for inside in steps_in(step) for one in printed[inside.name])
