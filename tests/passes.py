@@ -24,6 +24,7 @@ user_loops = pytest.importorskip("plume.engines.user_loops")
 orders = pytest.importorskip("plume.engines.order_loops")
 payloads = pytest.importorskip("plume.engines.payload_loops")
 payload = pytest.importorskip("plume.engines.payload")
+packings = pytest.importorskip("plume.engines.row_loops")
 passing = pytest.importorskip("plume.engines.passing")
 
 ENOUGH = 10**18
@@ -96,7 +97,10 @@ def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[t
 
 # Python warns where integers wrap around, in each thread anew.
 _AS_PYTHON = "def compiled(loop): return np.errstate(over='ignore')(loop)\n"
-LOOPS = {loops.__name__: Path(loops.__file__).read_text(encoding="utf-8") for loops in (orders, payloads, user_loops)}
+LOOPS = {
+    loops.__name__: Path(loops.__file__).read_text(encoding="utf-8")
+    for loops in (orders, payloads, packings, user_loops)
+}
 
 
 def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,6 +118,7 @@ def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> No
                 patched.setitem(sys.modules, other.__name__, other)
             exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
         found[name] = module
+    monkeypatch.setattr(passing, "row_loops", found[packings.__name__])
     monkeypatch.setattr(passing, "loops", found[user_loops.__name__])
     monkeypatch.setattr(payload, "loops", found[payloads.__name__])
 

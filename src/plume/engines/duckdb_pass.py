@@ -26,8 +26,8 @@ from plume.plan.types import ColumnType, Kind, Schema
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
 _FEWEST_ROWS = 5 * 10**6
 _FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
-# For sums at the places of keys, in each of a few threads.
-_SUMS_BYTES = 2**29
+# For sums at the places of keys, in each thread.
+_SUMS_BYTES = 2**27
 # Integers that DuckDB hands over as 64 bits with a sign.
 _BYTES_OF_TYPES = {"UTINYINT": 1, "INTEGER": 4, "BIGINT": 8}
 _INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
@@ -67,17 +67,22 @@ def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
         return False
     [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
     fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
-    return bool(rows >= fewest and _memory_needed(recipe, rows) <= room)
+    return bool(rows >= fewest and _memory_needed(recipe, rows, _threads(session)) <= room)
 
 
-def _memory_needed(recipe: Recipe, rows: int) -> int:
+def _threads(session: HandsOver) -> int:
+    [(threads,)] = session.ask("SELECT current_setting('threads')")
+    return int(threads)
+
+
+def _memory_needed(recipe: Recipe, rows: int, threads: int) -> int:
     """Say how many bytes a pass may take: packed rows, and beside them all columns of users above the limit, if all users are.
 
     What rows carry is there as it was handed over, or packed twice in no more bytes and some bits, and as totals of 64 bits.
     """
     carried = sum(_BYTES_OF_TYPES[_type_of(one)] for _, one in recipe.added)
     payload = 2 * (carried + 8) + 8 * len(recipe.added) if recipe.added else 0
-    return rows * (8 * (len(recipe.keys) + 7) + payload) + _SUMS_BYTES
+    return rows * (8 * (len(recipe.keys) + 7) + payload) + threads * _SUMS_BYTES
 
 
 def _type_of(added: CountValues | Sum) -> str:
@@ -121,7 +126,7 @@ def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
         from plume.engines.passing import pass_over  # noqa: PLC0415 - loads numba, which may not work here
     except ImportError:
         return False
-    rows, threads = identifier(recipe.rows.name, DUCKDB), session.ask("SELECT current_setting('threads')")[0][0]
+    rows, threads = identifier(recipe.rows.name, DUCKDB), _threads(session)
     identified = [f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys)]
     columns = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
     batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")

@@ -1,7 +1,7 @@
 """A pass over the rows of each user, in this process: from packed rows to what is known of each key, and to users above the limit.
 
-The loops are in `user_loops.py`; here rows are laid out, threads get their pieces, and columns get their names. A piece takes a fraction of
-a second, so whoever interrupts a run need not wait long.
+The loops are in `row_loops.py` and `user_loops.py`, and what rows carry in `payload.py`; here rows are laid out, threads get their pieces,
+and columns get their names. A piece takes a fraction of a second, so whoever interrupts a run need not wait long.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plume.engines import row_loops
 from plume.engines import user_loops as loops
 from plume.engines.payload import (
     LARGEST,
@@ -24,13 +25,14 @@ from plume.engines.payload import (
     counts_of,
     ends_of,
     fields_of,
-    packed,
     payload_of,
     presence_of,
     totals_fit,
 )
+from plume.engines.payload import move as move_payload
 from plume.engines.payload_loops import Integers, Packed
-from plume.engines.user_loops import Layout, Moved, Rule, Sums
+from plume.engines.row_loops import Layout
+from plume.engines.user_loops import Moved, Rule, Sums
 from plume.plan.nodes import USER
 from plume.plan.recipe import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
 
@@ -166,10 +168,10 @@ def _unsigned(value: int) -> np.uint64:
 def _partitioned(
     batches: list[pa.RecordBatch], layout: Layout, fields: Sequence[Field], crew: _Threads
 ) -> Moved | None:
-    """Pack rows, and move those of each partition together; each batch is let go once it is packed. None, if places do not fit 64 bits."""
+    """Pack rows, and move those of each partition together; each batch is let go when it can be. None, if places do not fit 64 bits."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
-    found = crew.each(partial(_packed, batches, place, layout, fields, counts[place]) for place in range(len(batches)))
+    found = crew.each(partial(_packed, batches, place, layout, counts[place]) for place in range(len(batches)))
     starts = np.zeros(parts + 1, np.int64)
     np.cumsum(counts.sum(axis=0), out=starts[1:])
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts
@@ -177,29 +179,36 @@ def _partitioned(
     if int(payload.place_bits) + int(layout.part_shift) + int(layout.key_bits) > _BITS:
         return None
     moved = Moved(np.empty(starts[-1], np.uint64), starts, payload)
-    crew.each(partial(_move, found, place, layout, places[place], moved) for place in range(len(found)))
+    crew.each(partial(_move, found, place, layout, fields, places[place], moved) for place in range(len(found)))
     return moved
 
 
 def _packed(
-    batches: list[pa.RecordBatch], place: int, layout: Layout, fields: Sequence[Field], counts: Integers
-) -> tuple[Packed, Packed]:
-    columns = batches[place].columns
+    batches: list[pa.RecordBatch], place: int, layout: Layout, counts: Integers
+) -> tuple[Packed, list[pa.Array]]:
+    """Pack the users and keys of a batch, of which only what rows carry is kept."""
+    user, *columns = batches[place].columns
     batches[place] = None
     keys = len(layout.shifts)
-    rows = np.zeros(len(columns[0]), np.uint64)
-    loops.pack(_values(columns[0]), layout.user_low, layout.key_bits, rows)
-    for number in range(keys):
-        loops.pack(_values(columns[1 + number]), layout.lows[number], layout.shifts[number], rows)
-    loops.count_parts(rows, layout, counts)
-    return rows, packed(columns[1 + keys :], fields)
+    rows = np.zeros(len(user), np.uint64)
+    row_loops.pack(_values(user), layout.user_low, layout.key_bits, rows)
+    for number, key in enumerate(columns[:keys]):
+        row_loops.pack(_values(key), layout.lows[number], layout.shifts[number], rows)
+    row_loops.count_parts(rows, layout, counts)
+    return rows, columns[keys:]
 
 
-def _move(found: list[tuple[Packed, Packed]], place: int, layout: Layout, places: Integers, moved: Moved) -> None:
-    (rows, carried), found[place] = found[place], (np.empty(0, np.uint64),) * 2
-    if carried.shape[1]:
-        loops.move_payload(rows, carried, layout, places.copy(), moved.payload.rows)
-    loops.move(rows, layout, places, moved.rows)
+def _move(
+    found: list[tuple[Packed, list[pa.Array]]],
+    place: int,
+    layout: Layout,
+    fields: Sequence[Field],
+    places: Integers,
+    moved: Moved,
+) -> None:
+    (rows, columns), found[place] = found[place], (np.empty(0, np.uint64), [])
+    move_payload(rows, columns, fields, layout, places.copy(), moved.payload)
+    row_loops.move(rows, layout, places, moved.rows)
 
 
 def _added_up(

@@ -11,11 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plume.engines import payload_loops as loops
+from plume.engines import row_loops
 from plume.engines.payload_loops import Counts, Integers, Packed, Payload
+from plume.engines.row_loops import Layout
 from plume.plan.aggregates import Sum
 from plume.plan.recipe import Counted, Recipe
 
 _WORD = 64
+# As many words as fit a cache are packed at a time.
+_ROWS_AT_A_TIME = 2**14
 # Totals are added up in 64 bits.
 LARGEST = 2**63 - 1
 
@@ -38,8 +42,11 @@ class Field:
 
     def values(self, column: pa.Array) -> Integers:
         """Give what rows have in the field."""
-        filled = pc.is_valid(column).cast(pa.uint8()) if self.of_presence else column.fill_null(0)
-        found: Integers = filled.to_numpy(zero_copy_only=True)
+        if self.of_presence:
+            column = pc.is_valid(column).cast(pa.uint8())
+        elif column.null_count:
+            column = column.fill_null(0)
+        found: Integers = column.to_numpy(zero_copy_only=True)
         return found
 
 
@@ -85,14 +92,22 @@ def totals_fit(fields: Sequence[Field], recipe: Recipe, rows: int) -> bool:
     return all(rows * max(abs(field.low), abs(field.high)) * limits[field.column] <= LARGEST for field in fields)
 
 
-def packed(columns: Sequence[pa.Array], fields: Sequence[Field]) -> Packed:
-    """Pack what the rows of a batch carry."""
-    words = np.zeros((len(columns[0]) if columns else 0, _words(fields)), np.uint64)
-    for field in fields:
-        loops.pack_field(
-            field.values(columns[field.column]), np.int64(field.low), field.word, np.uint64(field.shift), words
-        )
-    return words
+def move(
+    rows: Packed,
+    columns: Sequence[pa.Array],
+    fields: Sequence[Field],
+    layout: Layout,
+    places: Integers,
+    payload: Payload,
+) -> None:
+    """Pack what the rows of a batch carry, a piece at a time, and move it to the places that the rows are moved to."""
+    values = [field.values(columns[field.column]) for field in fields]
+    for first in range(0, len(rows) if fields else 0, _ROWS_AT_A_TIME):
+        piece = slice(first, first + _ROWS_AT_A_TIME)
+        words = np.zeros((len(rows[piece]), _words(fields)), np.uint64)
+        for field, of in zip(fields, values, strict=True):
+            loops.pack_field(of[piece], np.int64(field.low), field.word, np.uint64(field.shift), words)
+        row_loops.move_payload(rows[piece], words, layout, places, payload.rows)
 
 
 def _words(fields: Sequence[Field]) -> int:

@@ -1,7 +1,7 @@
-"""The loops over packed rows, compiled: partition by user, sort, drop what is double, count, split, order, add up.
+"""The loops over the rows of each user, compiled: drop what is double, add up, charge, split, order, add up by key.
 
-A row is one integer of 64 bits, the user above the key. The loops raise on no data, and add integers only; docs/guarantees/bounding.md
-says why what comes out is what the steps of the plan say. The secret order is in `order_loops.py` beside this file.
+The loops raise on no data, and add integers only; docs/guarantees/bounding.md says why what comes out is what the steps of the plan say.
+Rows are packed and sorted by `row_loops.py` beside this file, what they carry is in `payload_loops.py`, the order in `order_loops.py`.
 """
 
 import math
@@ -13,38 +13,17 @@ from numpy.typing import NDArray
 from plume.engines.compiled import compiled
 from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of, write, write_measured
 from plume.engines.payload_loops import Counts, Integers, Packed, Payload, add_fields, count, number, take
+from plume.engines.row_loops import DIGITS, MIX, UNMIX, Layout, in_order
 
 Floats = NDArray[np.float64]
 
-# Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_UNMIX = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
-_NONE, _ONE = np.uint64(0), np.uint64(1)
-# Rows are moved in pieces that fit a cache, and sorted by as many bits at a time.
-_PIECE = 2**17
-_DIGIT = 11
-DIGITS = 2**_DIGIT
-_LAST_DIGIT = np.uint64(DIGITS - 1)
 # As account_sql.py and privacy/pooled.py have them.
 _ACCOUNT, _STEPS = 2**30, 2**10
 # Sums of squares are not added up further: by then a charge takes all that it can take.
 _MOST_SQUARES = np.int64(2**62)
 # Of users above the limit, beside keys and totals: the user, the number of keys, what is left of the account, the order.
 COLUMNS_BESIDE_KEYS = 4
-_HALF = 32
-
-
-class Layout(NamedTuple):
-    """Where users and keys are in a packed row, and how many bits of a mixed user say which partition it is in."""
-
-    key_bits: np.uint64
-    user_mask: np.uint64
-    part_shift: np.uint64
-    """How many bits of a user are left within a partition."""
-    user_low: np.uint64
-    shifts: Packed
-    masks: Packed
-    lows: Packed
+_ONE, _HALF = np.uint64(1), 32
 
 
 class Moved(NamedTuple):
@@ -125,86 +104,6 @@ class Sums(NamedTuple):
 
 
 @compiled
-def pack(column: Integers, low: np.uint64, shift: np.uint64, packed: Packed) -> None:
-    """Put the values of a column into their place."""
-    for row in range(len(column)):
-        packed[row] |= (np.uint64(column[row]) - low) << shift
-
-
-@compiled
-def _part(row: np.uint64, layout: Layout) -> np.uint64:
-    return (((row >> layout.key_bits) * _MIX) & layout.user_mask) >> layout.part_shift
-
-
-@compiled
-def count_parts(packed: Packed, layout: Layout, counts: Integers) -> None:
-    """Count the rows of each partition."""
-    for row in packed:
-        counts[_part(row, layout)] += 1
-
-
-@compiled
-def move(packed: Packed, layout: Layout, places: Integers, moved: Packed) -> None:
-    """Move rows to their partitions, in which they have the rest of their user above their key."""
-    parts = len(places)
-    counts, starts = np.empty(parts, np.int64), np.empty(parts, np.int64)
-    buffer = np.empty(min(_PIECE, len(packed)), np.uint64)
-    rest, key = (_ONE << layout.part_shift) - _ONE, (_ONE << layout.key_bits) - _ONE
-    for first in range(0, len(packed), _PIECE):
-        piece = packed[first : first + _PIECE]
-        counts[:] = 0
-        count_parts(piece, layout, counts)
-        start = 0
-        for part in range(parts):
-            starts[part] = start
-            start += counts[part]
-        for row in piece:
-            into = _part(row, layout)
-            user = ((row >> layout.key_bits) * _MIX) & rest
-            buffer[starts[into]] = (user << layout.key_bits) | (row & key)
-            starts[into] += 1
-        for part in range(parts):
-            end, place = starts[part], places[part]
-            for row in range(end - counts[part], end):
-                moved[place] = buffer[row]
-                place += 1
-            places[part] = place
-
-
-@compiled
-def move_payload(packed: Packed, carried: Packed, layout: Layout, places: Integers, moved: Packed) -> None:
-    """Move what rows carry to the places that the rows are moved to."""
-    for row in range(len(packed)):
-        into = _part(packed[row], layout)
-        for word in range(carried.shape[1]):
-            moved[places[into], word] = carried[row, word]
-        places[into] += 1
-
-
-@compiled
-def _sorted(rows: Packed, other: Packed, first: np.uint64, bits: Whole, counts: Integers) -> Packed:
-    """Sort rows by the digits of some bits from the first one on; gives the array that has them."""
-    shift = first
-    for _ in range(0, bits, _DIGIT):
-        counts[:] = 0
-        for row in rows:
-            counts[(row >> shift) & _LAST_DIGIT] += 1
-        if counts[(rows[0] >> shift) & _LAST_DIGIT] < len(rows):
-            start = 0
-            for digit in range(DIGITS):
-                count = counts[digit]
-                counts[digit] = start
-                start += count
-            for row in rows:
-                digit = (row >> shift) & _LAST_DIGIT
-                other[counts[digit]] = row
-                counts[digit] += 1
-            rows, other = other, rows
-        shift += np.uint64(_DIGIT)
-    return rows
-
-
-@compiled
 def _gather(rows: Packed, lasts: Integers, places: Integers, ends: Integers, bits: tuple[Whole, Whole]) -> Whole:
     """Leave each key of each user once; gives the number of users. `ends` says where the keys of each user end.
 
@@ -253,7 +152,7 @@ def _weigh(users: Users, rule: Rule) -> None:
 def _place(key: np.uint64, keys: Packed, sums: Integers, used: Integers) -> Whole:
     """Find the place of a key, or the free one it gets; whoever asks adds a weight there, so that it is free no more."""
     last = np.uint64(len(keys) - 1)
-    place = ((key * _MIX) >> np.uint64(_HALF)) & last
+    place = ((key * MIX) >> np.uint64(_HALF)) & last
     while sums[place, 0] != 0 and keys[place] != key:
         place = (place + _ONE) & last
     if sums[place, 0] == 0:
@@ -335,7 +234,7 @@ def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sum
         if end - start > rule.limit:
             rows, keys = listed.rows[:, found : found + end - start], users.rows[start:end] & key_mask
             mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
-            known = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
+            known = np.int64(((mixed * UNMIX) & layout.user_mask) + layout.user_low)
             rows[0] = known
             _order(known, keys, layout, listed, rows)
             rows[1 + columns : -3] = users.totals[:, start:end]
@@ -379,7 +278,7 @@ def _users(given: Packed, first: Whole, layout: Layout, payload: Payload, rule: 
     if len(payload.words):
         number(given, payload.place_bits)
     bits = np.int64(layout.part_shift + layout.key_bits)
-    rows = _sorted(given, space.other[: len(given)], payload.place_bits, bits, space.digits)
+    rows = in_order(given, space.other[: len(given)], payload.place_bits, bits, space.digits)
     found = _gather(rows, space.lasts, space.places, space.ends, (payload.place_bits, layout.key_bits))
     keys = space.ends[found - 1]
     take(payload, first, space.places[: len(given)], space.words)
