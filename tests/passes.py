@@ -118,7 +118,8 @@ def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> No
                 patched.setitem(sys.modules, other.__name__, other)
             exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
         found[name] = module
-    monkeypatch.setattr(passing, "row_loops", found[packings.__name__])
+    for reader in (passing, payload):
+        monkeypatch.setattr(reader, "row_loops", found[packings.__name__])
     monkeypatch.setattr(passing, "loops", found[user_loops.__name__])
     monkeypatch.setattr(payload, "loops", found[payloads.__name__])
 
