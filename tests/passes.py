@@ -67,23 +67,32 @@ def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_p
     return found | above
 
 
-def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool | None = True) -> bool:
-    """Compare what a pass makes with what SQL makes; `packs` says whether rows fit a pass, None that either may be. Gives which it was."""
+def made_by_pass(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table] | None:
+    """What steps say that a pass makes; None, if rows do not fit it, or it fails, so that SQL makes them."""
     taken: list[bool] = []
     whole = passing.pass_over
 
     def noted(*given: Any) -> Any:
+        taken.append(False)  # where it fails, SQL makes the steps
         found = whole(*given)
-        taken.append(found is not None)
+        taken[-1] = found is not None
         return found
 
     with monkeypatch.context() as patched:
         patched.setattr(passing, "pass_over", noted)
-        by_pass = made(asked, rows, patched, by_pass=True)
+        found = made(asked, rows, patched, by_pass=True)
     assert len(taken) == 2
-    assert packs is None or taken == [packs] * 2
+    return found if all(taken) else None
+
+
+def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool | None = True) -> bool:
+    """Compare what a pass makes with what SQL makes; `packs` says whether rows fit a pass, None that either may be. Gives which it was."""
+    by_pass = made_by_pass(asked, rows, monkeypatch)
+    is_packed = by_pass is not None
+    assert packs in {None, is_packed}
+    by_pass = by_pass or made(asked, rows, monkeypatch, by_pass=True)
     assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
-    return taken[0]
+    return is_packed
 
 
 def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:

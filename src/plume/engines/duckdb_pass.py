@@ -4,13 +4,14 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from plume.engines import compiled
 from plume.engines.duckdb_silence import withheld
-from plume.errors import PlumeBug, ResourceError
+from plume.errors import EngineError, PlumeBug
 from plume.plan.aggregates import CountValues, Sum
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
@@ -22,6 +23,11 @@ from plume.plan.printing.duckdb import DUCKDB, DuckDBPrinter
 from plume.plan.printing.expression_sql import print_expression
 from plume.plan.recipe import Recipe
 from plume.plan.types import ColumnType, Kind, Schema
+
+if TYPE_CHECKING:
+    from plume.engines.passing import Passed
+
+PassOver = Callable[[Recipe, list[pa.RecordBatch], str, int], "Passed | None"]
 
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
 _FEWEST_ROWS = 5 * 10**6
@@ -118,21 +124,16 @@ def _are_integers(session: HandsOver, recipe: Recipe) -> bool:
 
 
 def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
-    """Make the steps of a pass; False if rows do not fit it, or memory does not hold them, and SQL must make them."""
+    """Make the steps of a pass; False if rows do not fit it, or it fails for whatever reason, and SQL must make them.
+
+    Guarantee: no error tells that a pass was tried, which the number of rows decides. docs/guarantees/bounding.md.
+    """
     recipe = recipe_of(one)
     if recipe is None:
         return False
     try:
-        from plume.engines.passing import pass_over  # noqa: PLC0415 - loads numba, which may not work here
-    except ImportError:
-        return False
-    rows, threads = identifier(recipe.rows.name, DUCKDB), _threads(session)
-    identified = [f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys)]
-    columns = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
-    batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
-    try:
-        found = withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))
-    except ResourceError:
+        found = _passed_over(session, one, recipe, salt)
+    except EngineError:
         return False
     if found is None:
         return False
@@ -148,3 +149,20 @@ def _types_of_totals(recipe: Recipe) -> Schema:
     """Give totals that SQL adds up in 128 bits the type that it gives them."""
     wide = (name for name, one in recipe.added if isinstance(one, Sum) and not sum_fits(one))
     return dict.fromkeys(wide, ColumnType(Kind.INTEGER, "HUGEINT"))
+
+
+def _passed_over(session: HandsOver, one: OnePass, recipe: Recipe, salt: str) -> "Passed | None":
+    """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
+    pass_over = withheld(one.name, _load)
+    rows, threads = identifier(recipe.rows.name, DUCKDB), _threads(session)
+    identified = [f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys)]
+    columns = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
+    batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
+    return withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))
+
+
+def _load() -> "PassOver":
+    """Load the loops, and numba, which may not work here, or find no room for what it compiles."""
+    from plume.engines.passing import pass_over  # noqa: PLC0415 - only a pass needs it
+
+    return pass_over

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from plume.plan.aggregates import Count, Sum
-from plume.plan.analysis import readers_of, steps
+from plume.plan.analysis import readers_of, steps, steps_in
 from plume.plan.carrying import carrying
 from plume.plan.expressions import Column, Expression, Literal, SecretOrder, UsersAbove, UsersWithin
 from plume.plan.nodes import (
@@ -64,12 +64,20 @@ def in_one_pass(plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
     """Rewrite the steps that gather by user, in all stages, wherever a recipe says all that they do."""
     carried = carrying(plan)
     made: dict[str, Node] = {}
-    taken = {end.name: one for one in _passes(carried) for end in one.makes}
+    left_out = {step.name for step in steps(plan)} - {step.name for step in steps(carried)}
+    passes = [replace(one, stands_for=_stands_for(one, plan, left_out)) for one in _passes(carried)]
+    taken = {end.name: one for one in passes for end in one.makes}
     if not taken:
         return plan
     for step in steps(carried):
         made[step.name] = Made(taken[step.name], step) if step.name in taken else reading(step, made)
     return tuple(reading(stage, made) for stage in carried)
+
+
+def _stands_for(one: OnePass, plan: Plan, left_out: set[str]) -> tuple[str, ...]:
+    """Name the steps of a plan that a pass takes the place of, and those that it leaves without a reader."""
+    inside = {step.name for step in steps_in(one)} | left_out
+    return tuple(step.name for step in steps(plan) if step.name in inside)
 
 
 def recipe_of(one: OnePass) -> Recipe | None:
