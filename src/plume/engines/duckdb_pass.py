@@ -4,6 +4,7 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -118,7 +119,9 @@ def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
 def _passed_over(session: HandsOver, one: OnePass, recipe: Recipe, salt: str) -> "Passed | None":
     """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
     pass_over = withheld(one.name, _load)
-    rows, threads = identifier(recipe.rows.name, DUCKDB), session.ask("SELECT current_setting('threads')")[0][0]
+    rows, [(wanted,)] = identifier(recipe.rows.name, DUCKDB), session.ask("SELECT current_setting('threads')")
+    # Loops never wait, so more threads than processors gain nothing, and each has sums of its own.
+    threads = min(wanted, os.cpu_count() or 1)
     columns = ", ".join(f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys))
     batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
     return withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))

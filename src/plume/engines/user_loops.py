@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
-from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of, write, write_measured
+from plume.engines.order_loops import LONGEST, TEXTS, Bytes, Whole, orders_of, write, write_measured
 
 Packed = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -80,11 +80,11 @@ class Users(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Rows of users above the limit, of which `found` are there; and a text that begins with the salt, for what is hashed."""
+    """Rows of users above the limit, of which `found` are there; and texts that begin with the salt, for what is hashed."""
 
     rows: Integers
     found: Whole
-    text: Bytes
+    texts: Bytes
     salted: Whole
 
 
@@ -243,9 +243,10 @@ def _add(users: Users, layout: Layout, rule: Rule, sums: Sums) -> None:
     # Taken out of their tuples here, since what a loop takes out of one is counted by numba each time.
     rows, records, totals, keys, used = users.rows, users.records, sums.sums, sums.keys, sums.used
     factors, highs, limit = rule.factors, rule.highs, rule.limit
+    ends, weights = users.ends, users.weights
     key_mask, start, is_direct = (_ONE << layout.key_bits) - _ONE, np.int64(0), len(keys) == 0
-    for user in range(len(users.ends)):
-        end, weight = users.ends[user], users.weights[user]
+    for user in range(len(ends)):
+        end, weight = ends[user], weights[user]
         if end - start <= limit:
             for row in range(start, end):
                 key = rows[row] & key_mask
@@ -274,15 +275,22 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
-    digest, parts, text = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text
-    begin = write_measured(user, text, listed.salted)
-    for row in range(len(keys)):
-        at = begin
-        for part in range(parts):
-            value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
-            rows[row, 1 + part] = value
-            at = write_measured(value, text, at) if part < parts - 1 else write(value, text, at)
-        rows[row, parts + COLUMNS_BESIDE_KEYS - 1] = order_of(text, at, digest)
+    texts, lengths, orders = listed.texts, np.empty(TEXTS, np.int64), np.empty(TEXTS, np.int64)
+    shifts, masks, lows, parts = layout.shifts, layout.masks, layout.lows, len(layout.shifts)
+    begin = write_measured(user, texts[0], listed.salted)
+    for row in range(1, min(TEXTS, len(keys))):
+        texts[row, listed.salted : begin] = texts[0, listed.salted : begin]
+    for first in range(0, len(keys), TEXTS):
+        count = min(TEXTS, len(keys) - first)
+        for row in range(count):
+            at = begin
+            for part in range(parts):
+                value = np.int64(((keys[first + row] >> shifts[part]) & masks[part]) + lows[part])
+                rows[first + row, 1 + part] = value
+                at = write_measured(value, texts[row], at) if part < parts - 1 else write(value, texts[row], at)
+            lengths[row] = at
+        orders_of(texts[:count], lengths[:count], orders)
+        rows[first : first + count, parts + COLUMNS_BESIDE_KEYS - 1] = orders[:count]
 
 
 @compiled
@@ -293,30 +301,32 @@ def _with_rows(listed: Listed, more: Whole) -> Listed:
         return listed
     longer = np.empty((2 * needed, listed.rows.shape[1]), np.int64)
     longer[: listed.found] = listed.rows[: listed.found]
-    return Listed(longer, listed.found, listed.text, listed.salted)
+    return Listed(longer, listed.found, listed.texts, listed.salted)
 
 
 @compiled
 def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sums, listed: Listed) -> Listed:
     """List the rows of users above the limit, and add their weights to the keys that come first."""
-    columns, key_mask, start = len(layout.shifts), (_ONE << layout.key_bits) - _ONE, np.int64(0)
-    for user in range(len(users.ends)):
-        end = users.ends[user]
-        count = end - start
-        if count > rule.limit:
-            listed = _with_rows(listed, count)
-            rows, keys = listed.rows[listed.found : listed.found + count], users.rows[start:end] & key_mask
-            mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
-            known = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
-            rows[:, 0] = known
-            _order(known, keys, layout, listed, rows)
-            for row in range(count):
-                rows[row, columns + 1] = np.int64(users.records[start + row])
-            rows[:, columns + 2] = count
-            rows[:, columns + 3] = users.left[user]
-            _add_first(keys, rows[:, columns + 4].copy(), users.weights[user], rule.kept, sums)
-            listed = Listed(listed.rows, listed.found + count, listed.text, listed.salted)
-        start = end
+    columns, key_mask = len(layout.shifts), (_ONE << layout.key_bits) - _ONE
+    ends, records = users.ends, users.records
+    numbers = ends.copy()
+    numbers[1:] -= ends[:-1]
+    # Not a loop over all users, each turn of which would hold what is listed and let it go.
+    for user in np.flatnonzero(numbers > rule.limit):
+        end, count = ends[user], numbers[user]
+        start = end - count
+        listed = _with_rows(listed, count)
+        rows, keys = listed.rows[listed.found : listed.found + count], users.rows[start:end] & key_mask
+        mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
+        known = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
+        rows[:, 0] = known
+        _order(known, keys, layout, listed, rows)
+        for row in range(count):
+            rows[row, columns + 1] = np.int64(records[start + row])
+        rows[:, columns + 2] = count
+        rows[:, columns + 3] = users.left[user]
+        _add_first(keys, rows[:, columns + 4].copy(), users.weights[user], rule.kept, sums)
+        listed = Listed(listed.rows, listed.found + count, listed.texts, listed.salted)
     return listed
 
 
@@ -329,9 +339,11 @@ def add_up(
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
     other, (ends, left, weights) = np.empty(longest, np.uint64), np.empty((3, longest), np.int64)
-    text = np.zeros(len(rule.salt) + LONGEST * (columns + 2), np.uint8)
-    text[: len(rule.salt)] = rule.salt
-    listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(rule.salt))
+    texts = np.zeros((TEXTS, len(rule.salt) + LONGEST * (columns + 2)), np.uint8)
+    texts[:, : len(rule.salt)] = rule.salt
+    listed = Listed(
+        np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), texts, len(rule.salt)
+    )
     counts, bits = np.empty(DIGITS, np.int64), np.int64(layout.part_shift + layout.key_bits)
     for part in range(parts[0], parts[1]):
         given = moved[starts[part] : starts[part + 1]]
