@@ -1,6 +1,7 @@
 """A pass over the rows of each user makes what SQL makes, row for row with the same salt; and a pass that is broken would be seen."""
 
 import hashlib
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_a_pass_makes_the_rows_that_sql_makes(
 
 
 def test_limits_are_met_to_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users with one key fewer than the limit, as many, one more, and the same at four times the limit, where clipping cuts."""
+    """Users with one key fewer than the limit, as many, one more, and the same at the limit of selection, four times as many here."""
     numbers = (1, 2, 3, 4, 11, 12, 13, 14)
     rows = [(user, key) for user, number in enumerate(numbers) for key in range(number)]
     monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 12)
@@ -65,6 +66,7 @@ TABLES: dict[str, list[tuple[int | None, ...]]] = {
     "the same row often": [(1, 2)] * 40 + [(2, 2)],
     "negative numbers": [(-user, -user * key) for user in range(1, 12) for key in range(9)],
     "the ends of 64 bits": [(EDGE - user % 5, -EDGE - 1 + key) for user in range(20) for key in range(user % 7)],
+    "more keys than are digested at a time": [(user, key * 97) for user in range(3) for key in range(100 + 100 * user)],
     "keys far apart": [(user % 16, (key % 4) * 2**52) for user in range(80) for key in range(user % 5)],
 }
 
@@ -127,15 +129,16 @@ def test_a_file_is_passed_over_whatever_its_footer_says(tmp_path: Path, monkeypa
 
 MUTANTS = {
     "the limit is off by one": ("if end - start <= limit:", "if end - start <= limit + 1:"),
-    "the limit is off by one below": ("if end - start > rule.limit:", "if end - start >= rule.limit:"),
+    "the limit is off by one below": ("np.flatnonzero(numbers > rule.limit)", "np.flatnonzero(numbers >= rule.limit)"),
     "one key more counts": ("if len(keys) > kept:", "if len(keys) > kept + 1:"),
     "what is double is kept": ("if not end or rows[end - 1] != this:", "if True:"),
     "records are not counted": ("totals[0, key] = ends[key] - start", "totals[0, key] = 1"),
     "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
     "the order is of another user": ("begin = write_measured(user, text", "begin = write_measured(user + 1, text"),
-    "the order is without the salt": ("text[: len(rule.salt)] = rule.salt", "pass"),
-    "the weight is the user's before": ("users.weights[user]\n", "users.weights[user - 1]\n"),
-    "the account is the user's before": ("rows[-2] = users.left[user]", "rows[-2] = users.left[user - 1]"),
+    "the order is without the user": ("texts[row, listed.salted : begin] = texts[0, listed.salted : begin]", "pass"),
+    "the order is without the salt": ("texts[:, : len(rule.salt)] = rule.salt", "pass"),
+    "the weight is the user's before": (" weights[user]\n", " weights[user - 1]\n"),
+    "the account is the user's before": ("rows[-2] = left[user]", "rows[-2] = left[user - 1]"),
     "records are the key's before": ("+= counted[each, row]", "+= counted[each, row - 1]"),
     "a charge is forgotten": ("for charge in range(len(rates)):", "for charge in range(len(rates) - 1):"),
     "a charge rounds down": ("math.floor(taken) + 2.0", "math.floor(taken)"),
@@ -198,12 +201,16 @@ def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None
         assert {int(key): int(sums.sums[key, 0]) for key in np.flatnonzero(sums.sums)} == dict.fromkeys(counted, 7)
 
 
-@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 119, 120])
-def test_an_order_is_the_beginning_of_a_digest(length: int) -> None:
-    text, given = np.zeros(256, np.uint8), bytes((7 * place + 3) % 256 for place in range(length))
-    text[:length] = np.frombuffer(given, np.uint8)
-    digest = hashlib.md5(given, usedforsecurity=False).hexdigest()
-    assert orders.order_of(text, length, np.empty(orders.WORDS, np.uint32)) == int(digest[:12], 16)
+def test_orders_are_the_beginnings_of_digests() -> None:
+    """Of one text, and of many side by side that end in different blocks."""
+    random = np.random.default_rng(1)
+    for lengths in ([0], [1], [55], [56], [63], [64], [119], [120], list(range(orders.TEXTS))):
+        texts = random.integers(0, 256, (len(lengths), 256), np.uint8)
+        given = [row[:length].tobytes() for row, length in zip(texts, lengths, strict=True)]
+        digests = [hashlib.md5(one, usedforsecurity=False).hexdigest() for one in given]
+        found = np.empty(len(lengths), np.int64)
+        orders.orders_of(texts, np.array(lengths), found)
+        assert found.tolist() == [int(digest[:12], 16) for digest in digests]
 
 
 def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,6 +219,20 @@ def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(passing, "_BITS", 80)
     with pytest.raises(AssertionError):
         check_both(query(2), rows, monkeypatch)
+
+
+def test_loops_take_no_more_threads_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    whole = passing.pass_over
+
+    def noted(*given: Any) -> Any:
+        taken.append(given[-1])
+        return whole(*given)
+
+    monkeypatch.setattr(passing, "pass_over", noted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    made(query(4), table(people(1)), monkeypatch, by_pass=True)
+    assert taken == [1, 1]
 
 
 def test_without_the_extra_plans_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

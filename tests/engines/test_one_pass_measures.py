@@ -179,7 +179,7 @@ MUTANTS = {
     "a charge is that of another measure": ("squares, size = np.int64(0), charged[charge]", "squares, size = np.int64(0), 0"),
     "squares of a charge are no squares": ("counted[size, row] * counted[size, row]", "counted[size, row]"),
     "a contribution is another's": ("+= counted[each, row]", "+= counted[max(each - 1, 0), row]"),
-    "totals are those of another user": ("users.totals[:, start:end]", "users.totals[:, : end - start]"),
+    "totals are those of another user": ("totals[:, start:end]", "totals[:, : end - start]"),
     "the order of rows is lost": ("rows[row] = (rows[row] << place_bits) | np.uint64(row)", "rows[row] = rows[row] << place_bits"),
 }  # fmt: skip
 

@@ -68,13 +68,15 @@ def check(rng: random.Random, passed: list[bool] | None = None) -> str | None:
 
 
 def _wrong(query: plume.Query, given: list[Any], her: Any, passed: list[bool]) -> str | None:
-    engine = DuckDB(threads=2)
+    engine, failed = DuckDB(threads=2), list[str]()
     names = {step.name for step in steps(make_plan(query).plan)}.intersection(STEPS)
-    with _passes(0, passed):
+    with _passes(0, passed, failed):
         by_pass = [_found(query, data, engine, names) for data in given]
         ends = [outcome(partial(plume.run, query, data, engine=engine)) for data in given]
-    with _passes(NEVER, []):
+    with _passes(NEVER, [], failed):
         by_sql = [_found(query, data, engine, names) for data in given]
+    if failed:  # SQL made the steps, so that nobody else would know
+        return f"a pass failed with {failed[0]}"
     if ends[0] != ends[1]:
         return f"without her {ends[0]!r}, with her {ends[1]!r}"
     if by_pass != by_sql:
@@ -108,14 +110,18 @@ def _of_others(found: Found, her: Any) -> pa.Table | None:
 
 
 @contextmanager
-def _passes(fewest: int, passed: list[bool]) -> Iterator[None]:
-    """Pass over tables of so many rows or more, and note which rows a pass took."""
+def _passes(fewest: int, passed: list[bool], failed: list[str]) -> Iterator[None]:
+    """Pass over tables with at least this number of rows, and note which rows a pass took, and with which errors it failed."""
     from plume.engines import passing  # noqa: PLC0415 - loads numba
 
     whole = passing.pass_over
 
     def noted(*given: Any) -> Any:
-        found = whole(*given)
+        try:
+            found = whole(*given)
+        except Exception as error:
+            failed.append(type(error).__name__)
+            raise
         passed.append(found is not None)
         return found
 

@@ -4,6 +4,7 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,8 +78,9 @@ def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
 
 
 def _threads(session: HandsOver) -> int:
-    [(threads,)] = session.ask("SELECT current_setting('threads')")
-    return int(threads)
+    [(wanted,)] = session.ask("SELECT current_setting('threads')")
+    # Loops never wait, so more threads than processors gain nothing, and each has sums of its own.
+    return min(int(wanted), os.cpu_count() or 1)
 
 
 def _memory_needed(recipe: Recipe, rows: int, threads: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
-from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of, write, write_measured
+from plume.engines.order_loops import LONGEST, TEXTS, Bytes, Whole, orders_of, write, write_measured
 from plume.engines.payload_loops import Counts, Integers, Packed, Payload, add_fields, count, number, take
 from plume.engines.row_loops import DIGITS, MIX, UNMIX, Layout, in_order
 
@@ -85,12 +85,12 @@ class Space(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Rows of users above the limit, of which `found` are there; and a text that begins with the salt, for what is hashed."""
+    """Rows of users above the limit, of which `found` are there; and texts that begin with the salt, for what is hashed."""
 
     rows: Integers
     """A line for each column."""
     found: Whole
-    text: Bytes
+    texts: Bytes
     salted: Whole
 
 
@@ -182,9 +182,10 @@ def _add(users: Users, layout: Layout, rule: Rule, sums: Sums) -> None:
     # Taken out of their tuples here, since what a loop takes out of one is counted by numba each time.
     rows, counted, totals, keys, used = users.rows, users.counted, sums.sums, sums.keys, sums.used
     contributions, limit = rule.contributions, rule.limit
+    ends, weights = users.ends, users.weights
     key_mask, start, is_direct = (_ONE << layout.key_bits) - _ONE, np.int64(0), len(keys) == 0
-    for user in range(len(users.ends)):
-        end, weight = users.ends[user], users.weights[user]
+    for user in range(len(ends)):
+        end, weight = ends[user], weights[user]
         if end - start <= limit:
             for row in range(start, end):
                 key = rows[row] & key_mask
@@ -213,37 +214,46 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
-    digest, parts, text = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text
-    begin = write_measured(user, text, listed.salted)
-    for row in range(len(keys)):
-        at = begin
-        for part in range(parts):
-            value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
-            rows[1 + part, row] = value
-            at = write_measured(value, text, at) if part < parts - 1 else write(value, text, at)
-        rows[-1, row] = order_of(text, at, digest)
+    texts, lengths, orders = listed.texts, np.empty(TEXTS, np.int64), np.empty(TEXTS, np.int64)
+    shifts, masks, lows, parts = layout.shifts, layout.masks, layout.lows, len(layout.shifts)
+    begin = write_measured(user, texts[0], listed.salted)
+    for row in range(1, min(TEXTS, len(keys))):
+        texts[row, listed.salted : begin] = texts[0, listed.salted : begin]
+    for first in range(0, len(keys), TEXTS):
+        together = min(TEXTS, len(keys) - first)
+        for row in range(together):
+            at = begin
+            for part in range(parts):
+                value = np.int64(((keys[first + row] >> shifts[part]) & masks[part]) + lows[part])
+                rows[1 + part, first + row] = value
+                at = write_measured(value, texts[row], at) if part < parts - 1 else write(value, texts[row], at)
+            lengths[row] = at
+        orders_of(texts[:together], lengths[:together], orders)
+        rows[-1, first : first + together] = orders[:together]
 
 
 @compiled
 def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sums, listed: Listed) -> Listed:
     """List the rows of users above the limit, and add their weights to the keys that come first."""
-    columns, key_mask, start = len(layout.shifts), (_ONE << layout.key_bits) - _ONE, np.int64(0)
-    found = listed.found
-    for user in range(len(users.ends)):
-        end = users.ends[user]
-        if end - start > rule.limit:
-            rows, keys = listed.rows[:, found : found + end - start], users.rows[start:end] & key_mask
-            mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
-            known = np.int64(((mixed * UNMIX) & layout.user_mask) + layout.user_low)
-            rows[0] = known
-            _order(known, keys, layout, listed, rows)
-            rows[1 + columns : -3] = users.totals[:, start:end]
-            rows[-3] = end - start
-            rows[-2] = users.left[user]
-            _add_first(keys, rows[-1], users.weights[user], rule.kept, sums)
-            found += end - start
-        start = end
-    return Listed(listed.rows, found, listed.text, listed.salted)
+    columns, key_mask, found = len(layout.shifts), (_ONE << layout.key_bits) - _ONE, listed.found
+    ends, totals, left, weights = users.ends, users.totals, users.left, users.weights
+    numbers = ends.copy()
+    numbers[1:] -= ends[:-1]
+    # Not a loop over all users, each turn of which would hold what is listed and let it go.
+    for user in np.flatnonzero(numbers > rule.limit):
+        end, keys_of_user = ends[user], numbers[user]
+        start = end - keys_of_user
+        rows, keys = listed.rows[:, found : found + keys_of_user], users.rows[start:end] & key_mask
+        mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
+        known = np.int64(((mixed * UNMIX) & layout.user_mask) + layout.user_low)
+        rows[0] = known
+        _order(known, keys, layout, listed, rows)
+        rows[1 + columns : -3] = totals[:, start:end]
+        rows[-3] = keys_of_user
+        rows[-2] = left[user]
+        _add_first(keys, rows[-1], weights[user], rule.kept, sums)
+        found += keys_of_user
+    return Listed(listed.rows, found, listed.texts, listed.salted)
 
 
 @compiled
@@ -267,9 +277,9 @@ def _space(longest: Whole, payload: Payload, rule: Rule) -> Space:
 @compiled
 def _listed(rows: Whole, columns: Whole, rule: Rule) -> Listed:
     """Make room for as many rows; it takes memory only where rows are written."""
-    text = np.zeros(len(rule.salt) + LONGEST * columns, np.uint8)
-    text[: len(rule.salt)] = rule.salt
-    return Listed(np.empty((columns, rows), np.int64), np.int64(0), text, len(rule.salt))
+    texts = np.zeros((TEXTS, len(rule.salt) + LONGEST * columns), np.uint8)
+    texts[:, : len(rule.salt)] = rule.salt
+    return Listed(np.empty((columns, rows), np.int64), np.int64(0), texts, len(rule.salt))
 
 
 @compiled
