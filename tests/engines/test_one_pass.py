@@ -300,7 +300,7 @@ def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None
         (6, set(range(6))),
         (9, set(range(6))),
     ):
-        sums = user_loops.Sums(np.empty(0, np.uint64), np.zeros((8, 1), np.int64), np.zeros(1, np.int64))
+        sums = user_loops.Sums(np.empty(0, np.uint64), np.zeros((8, 1), np.int64), np.zeros(2, np.int64))
         user_loops._add_first(keys, places, 7, kept, sums)
         assert {int(key): int(sums.sums[key, 0]) for key in np.flatnonzero(sums.sums)} == dict.fromkeys(counted, 7)
 

@@ -4,13 +4,14 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from plume.engines import compiled
 from plume.engines.duckdb_silence import withheld
-from plume.errors import PlumeBug, ResourceError
+from plume.errors import EngineError, PlumeBug, ResourceError
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
 from plume.plan.expressions import Column
@@ -19,13 +20,21 @@ from plume.plan.one_pass import Recipe, in_one_pass, recipe_of
 from plume.plan.printing.duckdb import DUCKDB
 from plume.plan.types import Schema
 
+if TYPE_CHECKING:
+    from plume.engines.passing import Passed
+
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
 _FEWEST_ROWS = 5 * 10**6
 _FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
 # For sums at the places of keys, in each of a few threads.
 _SUMS_BYTES = 2**29
+_INTEGER, _TEXT = "BIGINT", "VARCHAR"
 # Integers that DuckDB hands over as 64 bits with a sign.
 _INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
+# What DuckDB hands over as text: values are equal if their texts are, and texts become the values that they were of.
+_AS_TEXTS = frozenset({
+    "varchar", "boolean", "date", "timestamp", "timestamp with time zone", "decimal", "uuid", "hugeint", "ubigint",
+})  # fmt: skip
 
 
 class HandsOver(Protocol):
@@ -43,6 +52,9 @@ class HandsOver(Protocol):
     def hand_over(self, name: str, select: str) -> list[pa.RecordBatch]:
         """Give the rows of a SELECT to this process, for exact steps that are made here."""
 
+    def stream(self, name: str, select: str) -> Iterator[pa.RecordBatch]:
+        """Give them as they are found."""
+
     def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
         """Write rows down as a step; columns named in `types` get these types."""
 
@@ -58,11 +70,17 @@ def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple
 
 def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
     recipe = recipe_of(one)
-    if recipe is None or not _are_integers(session, recipe):
+    if recipe is None or _casts(session, recipe) is None:
         return False
-    [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
+    rows = _number_of_rows(session, recipe)
     fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
-    return bool(rows >= fewest and _memory_needed(len(recipe.keys), rows) <= room)
+    return rows >= fewest and _memory_needed(len(recipe.keys), rows) <= room
+
+
+def _number_of_rows(session: HandsOver, recipe: Recipe) -> int:
+    """Count the rows of the table, of which some may be left out."""
+    [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
+    return int(rows)
 
 
 def _memory_needed(keys: int, rows: int) -> int:
@@ -79,29 +97,32 @@ def _table(recipe: Recipe) -> Scan:
             raise PlumeBug("a pass reads something else than a table")
 
 
-def _are_integers(session: HandsOver, recipe: Recipe) -> bool:
-    """Return whether users and keys are columns of integers, as the table has them."""
+def _casts(session: HandsOver, recipe: Recipe) -> list[str] | None:
+    """Say as what users and keys are handed over, if all are columns of the table, of types that a pass takes."""
     table = _table(recipe)
     types, made = session.types(table.name), dict(recipe.rows.expressions) if isinstance(recipe.rows, Map) else {}
     columns = [made.get(name) for name in (USER, *recipe.keys)]
-    return all(isinstance(one, Column) and one.name in types and types[one.name].id in _INTEGERS for one in columns)
+    found = [_cast(types[one.name]) if isinstance(one, Column) and one.name in types else None for one in columns]
+    casts = [one for one in found if one is not None]
+    return casts if len(casts) == len(found) else None
 
 
-def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
+def _cast(kind: Any) -> str | None:
+    if kind.id in _INTEGERS:
+        return _INTEGER
+    # JSON is text by its id, and not every text becomes JSON again.
+    return _TEXT if kind.id in _AS_TEXTS and str(kind) != "JSON" else None
+
+
+def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
     """Make the steps of a pass; False if rows do not fit it, or memory does not hold them, and SQL must make them."""
     recipe = recipe_of(one)
-    if recipe is None:
+    casts = None if recipe is None else _casts(session, recipe)
+    if recipe is None or casts is None:
         return False
     try:
-        from plume.engines.passing import pass_over  # noqa: PLC0415 - loads numba, which may not work here
-    except ImportError:
-        return False
-    rows, threads = identifier(recipe.rows.name, DUCKDB), session.ask("SELECT current_setting('threads')")[0][0]
-    columns = ", ".join(f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys))
-    batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
-    try:
-        found = withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))
-    except ResourceError:
+        found = _passed(session, recipe, casts, salt, room)
+    except (ImportError, ResourceError):
         return False
     if found is None:
         return False
@@ -111,3 +132,34 @@ def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
     session.write(keyed.name, found.keyed, types={key: types[key] for key in recipe.keys})
     session.write(above.name, found.above, types=types)
     return True
+
+
+def _passed(session: HandsOver, recipe: Recipe, casts: list[str], salt: str, room: int) -> "Passed | None":
+    # Loads numba, which may not work here.
+    from plume.engines.numbering import Numbered, no_texts, numbered  # noqa: PLC0415
+    from plume.engines.passing import pass_over  # noqa: PLC0415
+
+    threads = session.ask("SELECT current_setting('threads')")[0][0]
+    select, name = _select(recipe, casts), recipe.rows.name
+    are_texts = [cast == _TEXT for cast in casts]
+
+    def rows() -> Numbered | None:
+        if not any(are_texts):
+            return Numbered(session.hand_over(name, select), no_texts(len(casts)))
+        left = room - _memory_needed(len(recipe.keys), _number_of_rows(session, recipe))
+        try:
+            return numbered(session.stream(name, select), are_texts, salt, threads, left)
+        except EngineError:
+            return None  # of DuckDB's own, such as texts of gigabytes, of which Arrow takes no batch
+
+    def passed() -> "Passed | None":
+        found = rows()
+        return None if found is None else pass_over(recipe, found.batches, found.texts, salt, threads)
+
+    return withheld(name, passed)
+
+
+def _select(recipe: Recipe, casts: list[str]) -> str:
+    columns = zip((USER, *recipe.keys), casts, strict=True)
+    listed = ", ".join(f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns)
+    return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)}"

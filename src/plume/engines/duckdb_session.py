@@ -23,6 +23,7 @@ from plume.plan.types import Schema
 _PACKED = "packed"
 # Lists may have thousands of entries in each row.
 _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
+_ROWS_OF_STREAM = 2**15
 
 
 class DuckDBSession:
@@ -75,7 +76,7 @@ class DuckDBSession:
 
     def pass_over(self, step: OnePass, salt: str) -> bool:
         """Make the steps of a pass at once, in this process."""
-        return make_pass(self, step, salt)
+        return make_pass(self, step, salt, self._room)
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Every worker is a thread of this process, and holds all selected keys."""
@@ -111,6 +112,12 @@ class DuckDBSession:
             name, lambda: self._connection.sql(select).to_arrow_table().to_batches()
         )
         return batches
+
+    def stream(self, name: str, select: str) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a SELECT to this process as they are found, for exact steps that are made here."""
+        reader = withheld(name, lambda: self._connection.sql(select).to_arrow_reader(_ROWS_OF_STREAM))
+        while (batch := withheld(name, lambda: next(reader, None))) is not None:
+            yield batch
 
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""

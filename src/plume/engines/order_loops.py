@@ -21,7 +21,8 @@ WORDS = 4 + 16
 # A number in decimal is up to 20 characters, with its length and a colon before it; and a text ends with up to two blocks.
 LONGEST = 128
 _NONE, _TEN, _BYTE = np.uint64(0), np.uint64(10), np.uint64(255)
-_MINUS, _ZERO, _COLON, _END_OF_TEXT = 45, 48, 58, 128
+COLON = 58
+_MINUS, _ZERO, _END_OF_TEXT = 45, 48, 128
 _BLOCK, _LENGTH = 64, 8
 _DIGEST = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
 _SINES = np.array([int(abs(math.sin(turn + 1)) * 2**32) for turn in range(64)], np.uint32)
@@ -44,15 +45,6 @@ def write(number: Whole, text: Bytes, at: Whole) -> Whole:
         text[place] = _ZERO + left % _TEN
         left //= _TEN
     return end
-
-
-@compiled
-def write_measured(number: Whole, text: Bytes, at: Whole) -> Whole:
-    """Write how long a number is, a colon and the number."""
-    length = write(number, text, at) - at
-    at = write(length, text, at)
-    text[at] = _COLON
-    return write(number, text, at + 1)
 
 
 @compiled

@@ -4,23 +4,23 @@ The loops are in `user_loops.py`; here rows are laid out, threads get their piec
 a second, so whoever interrupts a run need not wait long.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.engines import user_loops as loops
+from plume.engines.crew import Crew
+from plume.engines.numbering import as_texts
+from plume.engines.text_loops import Texts
 from plume.engines.user_loops import Integers, Layout, Packed, Rule, Sums
 from plume.plan.nodes import USER
 from plume.plan.one_pass import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
 
-_Done = TypeVar("_Done")
 _BITS = 64
 # As many rows as fit a cache are sorted at a time. Threads look between pieces of partitions, of about this many rows, at whether to go on.
 _ROWS_OF_PART = 2**15
@@ -48,38 +48,24 @@ class _Range:
     bits: int
 
 
-def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], salt: str, threads: int) -> Passed | None:
-    """Do what a recipe says with rows of users and keys, which are taken from the list; None, if they do not fit 64 bits."""
+def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], texts: Texts, salt: str, threads: int) -> Passed | None:
+    """Do what a recipe says with rows of users and keys, which are taken from the list; None, if they do not fit 64 bits.
+
+    `texts` has what their numbers stand for.
+    """
     rows = sum(len(batch) for batch in batches)
     if any(column.null_count for batch in batches for column in batch.columns) or not _fits(recipe, rows):
         return None
-    with _Threads(threads) as crew:
+    with Crew(threads) as crew:
         ranges = _ranges(batches, len(recipe.keys) + 1, crew)
         if sum(one.bits for one in ranges) > _BITS:
             return None
-        layout = _layout(ranges, rows)
+        layout = _layout(ranges, rows, texts)
         moved, starts = _partitioned(batches, layout, crew)
         sums, above = _added_up(recipe, layout, (moved, starts), salt, crew)
-    return Passed(_keyed(recipe, layout, sums), _above(recipe, above))
-
-
-class _Threads:
-    """A number of threads, which end with the work that is begun when the one that waits is interrupted."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._pool = ThreadPoolExecutor(number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def each(self, tasks: Iterable[Callable[[], _Done]]) -> list[_Done]:
-        """Do tasks, as many at a time as there are threads."""
-        begun = [self._pool.submit(task) for task in tasks]
-        return [one.result() for one in begun]
+    if any(one.used[1] for one in sums) and max(texts.firsts[1:]) >= 0:
+        return None  # which of two keys is the smaller one, their numbers do not say
+    return Passed(_keyed(recipe, layout, sums), _above(recipe, texts, above))
 
 
 def _fits(recipe: Recipe, rows: int) -> bool:
@@ -92,7 +78,7 @@ def _fits(recipe: Recipe, rows: int) -> bool:
     return rows * most <= _LARGEST
 
 
-def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: _Threads) -> list[_Range]:
+def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list[_Range]:
     """Find the range of each column: of the very values that are packed, so that none lies outside."""
     ends = crew.each(partial(_ends, batch) for batch in batches if len(batch))
     if not ends:
@@ -114,7 +100,7 @@ def _values(column: pa.Array) -> Integers:
     return found
 
 
-def _layout(ranges: Sequence[_Range], rows: int) -> Layout:
+def _layout(ranges: Sequence[_Range], rows: int, texts: Texts) -> Layout:
     """Put the user above the keys, the first key above the others, and users into partitions that fit a cache."""
     user, *keys = ranges
     shifts = [sum(key.bits for key in keys[place + 1 :]) for place in range(len(keys))]
@@ -127,6 +113,7 @@ def _layout(ranges: Sequence[_Range], rows: int) -> Layout:
         shifts=np.array(shifts, np.uint64),
         masks=np.array([_mask(key.bits) for key in keys], np.uint64),
         lows=np.array([_unsigned(key.low) for key in keys], np.uint64),
+        texts=texts,
     )
 
 
@@ -138,7 +125,7 @@ def _unsigned(value: int) -> np.uint64:
     return np.uint64(value % 2**_BITS)
 
 
-def _partitioned(batches: list[pa.RecordBatch], layout: Layout, crew: _Threads) -> tuple[Packed, Integers]:
+def _partitioned(batches: list[pa.RecordBatch], layout: Layout, crew: Crew) -> tuple[Packed, Integers]:
     """Pack rows, and move those of each partition together; each batch is let go once it is packed."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
@@ -168,7 +155,7 @@ def _move(packed: list[Packed], place: int, layout: Layout, places: Integers, mo
 
 
 def _added_up(
-    recipe: Recipe, layout: Layout, rows: tuple[Packed, Integers], salt: str, crew: _Threads
+    recipe: Recipe, layout: Layout, rows: tuple[Packed, Integers], salt: str, crew: Crew
 ) -> tuple[list[Sums], list[Integers]]:
     """Add up all partitions, in as many sums as there are threads."""
     moved, starts = rows
@@ -204,7 +191,7 @@ def _no_sums(contributions: int, key_bits: int, rows: int) -> Sums:
     direct = 2**key_bits <= min(_MOST_PLACES, max(_FIRST_PLACES, 4 * rows))
     size = 2**key_bits if direct else _FIRST_PLACES
     keys: NDArray[np.uint64] = np.zeros(0 if direct else size, np.uint64)
-    return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(1, np.int64))
+    return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(2, np.int64))
 
 
 def _rule(recipe: Recipe, salt: str) -> Rule:
@@ -227,8 +214,10 @@ def _rule(recipe: Recipe, salt: str) -> Rule:
 def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums]) -> pa.Table:
     """Put sums of all threads together, and take packed keys apart."""
     keys, sums = _together(found)
-    columns = [((keys >> shift) & mask) + low for shift, mask, low in zip(*layout[-3:], strict=True)]
-    arrays = [pa.array(column.view(np.int64)) for column in columns] + [pa.array(column.copy()) for column in sums.T]
+    parts = zip(layout.shifts, layout.masks, layout.lows, strict=True)
+    numbers = [(((keys >> shift) & mask) + low).view(np.int64) for shift, mask, low in parts]
+    arrays = [as_texts(column, layout.texts, 1 + place) for place, column in enumerate(numbers)]
+    arrays += [pa.array(column.copy()) for column in sums.T]
     return pa.table(arrays, names=list(recipe.keyed))
 
 
@@ -247,12 +236,17 @@ def _together(found: Sequence[Sums]) -> tuple[Packed, Integers]:
     return keys, total
 
 
-def _above(recipe: Recipe, found: Sequence[Integers]) -> pa.Table:
+def _above(recipe: Recipe, texts: Texts, found: Sequence[Integers]) -> pa.Table:
     """Name the columns of rows of users above the limit."""
     order = [USER, *recipe.keys, RECORDS, KEYS_OF_USER, LEFT, ORDER]
     nothing = np.empty((0, len(order)), np.int64)
     columns = {
-        name: pa.chunked_array([pa.array(rows[:, order.index(of)].copy()) for rows in (nothing, *found)])
+        name: pa.chunked_array([_values_of(rows, order.index(of), texts) for rows in (nothing, *found)])
         for name, of in recipe.above
     }
     return pa.table(columns)
+
+
+def _values_of(rows: Integers, column: int, texts: Texts) -> pa.Array:
+    numbers = rows[:, column].copy()
+    return as_texts(numbers, texts, column) if column < len(texts.firsts) else pa.array(numbers)

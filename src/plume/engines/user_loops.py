@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
-from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of, write, write_measured
+from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of
+from plume.engines.text_loops import Texts, write_measured, write_value
 
 Packed = NDArray[np.uint64]
 Integers = NDArray[np.int64]
@@ -45,6 +46,8 @@ class Layout(NamedTuple):
     shifts: Packed
     masks: Packed
     lows: Packed
+    texts: Texts
+    """What numbers of users and keys stand for, if they are numbers of texts."""
 
 
 class Rule(NamedTuple):
@@ -94,7 +97,7 @@ class Sums(NamedTuple):
     keys: Packed
     sums: Integers
     used: Integers
-    """How many places are taken, as its only entry; counted where `keys` has them only."""
+    """How many places are taken, counted where `keys` has them only; and how often a key came first by being the smaller one."""
 
 
 @compiled
@@ -230,7 +233,8 @@ def _with_room(sums: Sums, more: Whole) -> Sums:
         return sums
     while size < 2 * (sums.used[0] + more):
         size *= 2
-    wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(1, np.int64))
+    wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(2, np.int64))
+    wider.used[1] = sums.used[1]
     for place in range(len(sums.keys)):
         if sums.sums[place, 0] != 0:
             wider.sums[_place(sums.keys[place], wider.keys, wider.sums, wider.used)] = sums.sums[place]
@@ -263,6 +267,7 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
     if len(keys) > kept:
         last = np.partition(orders, kept - 1)[kept - 1]
         equals = kept - np.sum(orders < last)
+        sums.used[1] += np.sum(orders == last) > equals
     for row in range(len(keys)):
         if orders[row] < last or (orders[row] == last and equals > 0):
             key = keys[row]
@@ -274,14 +279,19 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
-    digest, parts, text = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text
-    begin = write_measured(user, text, listed.salted)
+    digest, parts, text, texts = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text, layout.texts
+    begin = write_measured(user, 0, texts, text, listed.salted)
     for row in range(len(keys)):
         at = begin
         for part in range(parts):
             value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
             rows[row, 1 + part] = value
-            at = write_measured(value, text, at) if part < parts - 1 else write(value, text, at)
+            last = part == parts - 1
+            at = (
+                write_value(value, 1 + part, texts, text, at)
+                if last
+                else write_measured(value, 1 + part, texts, text, at)
+            )
         rows[row, parts + COLUMNS_BESIDE_KEYS - 1] = order_of(text, at, digest)
 
 
@@ -329,7 +339,7 @@ def add_up(
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
     other, (ends, left, weights) = np.empty(longest, np.uint64), np.empty((3, longest), np.int64)
-    text = np.zeros(len(rule.salt) + LONGEST * (columns + 2), np.uint8)
+    text = np.zeros(len(rule.salt) + LONGEST * (columns + 2) + np.sum(layout.texts.longest), np.uint8)
     text[: len(rule.salt)] = rule.salt
     listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(rule.salt))
     counts, bits = np.empty(DIGITS, np.int64), np.int64(layout.part_shift + layout.key_bits)
