@@ -4,12 +4,13 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from plume.engines import compiled
+from plume.engines.duckdb_parts import add_up, append, divided, fit, largest_of
 from plume.engines.duckdb_silence import withheld
 from plume.errors import EngineError, PlumeBug, ResourceError
 from plume.plan.analysis import steps
@@ -28,6 +29,8 @@ _FEWEST_ROWS = 5 * 10**6
 _FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
 # For sums at the places of keys, in each of a few threads.
 _SUMS_BYTES = 2**29
+# Each part of the users is read by itself, and more readings take longer than SQL does.
+_MOST_PARTS = 8
 _INTEGER, _TEXT = "BIGINT", "VARCHAR"
 # Integers that DuckDB hands over as 64 bits with a sign.
 _INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
@@ -58,6 +61,15 @@ class HandsOver(Protocol):
     def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
         """Write rows down as a step; columns named in `types` get these types."""
 
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once."""
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+
+    def refuse_changed_files(self) -> None:
+        """End the run if a file of the table is not what it was."""
+
 
 def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple[Noise, ...]:
     """Rewrite a plan for passes, if each of them is quicker than SQL and takes no more bytes than `room`."""
@@ -70,22 +82,29 @@ def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple
 
 def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
     recipe = recipe_of(one)
-    if recipe is None or _casts(session, recipe) is None:
+    casts = None if recipe is None else _casts(session, recipe)
+    if recipe is None or casts is None:
         return False
     rows = _number_of_rows(session, recipe)
     fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
-    return rows >= fewest and _memory_needed(len(recipe.keys), rows) <= room
+    return fewest <= rows <= _MOST_PARTS * _most_rows(recipe, casts, room)
+
+
+def _most_rows(recipe: Recipe, casts: list[str], room: int) -> int:
+    """Say over how many rows a pass can go at a time. As much memory as their numbers take is left for texts."""
+    left = (room // 2 if _TEXT in casts else room) - _SUMS_BYTES
+    return max(left, 0) // _bytes_of_row(recipe)
+
+
+def _bytes_of_row(recipe: Recipe) -> int:
+    """Say how many bytes a row takes: as it is handed over; then packed, moved, and listed, if its user is one of some above the limit."""
+    return 8 * (len(recipe.keys) + 3)
 
 
 def _number_of_rows(session: HandsOver, recipe: Recipe) -> int:
     """Count the rows of the table, of which some may be left out."""
     [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
     return int(rows)
-
-
-def _memory_needed(keys: int, rows: int) -> int:
-    """Say how many bytes a pass may take: packed rows, and beside them all columns of users above the limit, if all users are."""
-    return 8 * rows * (keys + 7) + _SUMS_BYTES
 
 
 def _table(recipe: Recipe) -> Scan:
@@ -120,46 +139,67 @@ def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
     casts = None if recipe is None else _casts(session, recipe)
     if recipe is None or casts is None:
         return False
+    most, rows = _most_rows(recipe, casts, room), recipe.rows.name
+    parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
+    if parts is None:
+        return False
+    selects = [_select(recipe, casts, where) for where in parts]
     try:
-        found = _passed(session, recipe, casts, salt, room)
+        passes = (_passed(session, recipe, select, [cast == _TEXT for cast in casts], salt, room) for select in selects)
+        return _is_written(session, one, recipe, passes)
     except (ImportError, ResourceError):
         return False
-    if found is None:
-        return False
+
+
+def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Iterable[Passed | None]") -> bool:
+    """Write down what passes over parts of the users found; False if one of them found nothing, or sums of all leave 64 bits."""
     schema = session.schema(recipe.rows.name)
     types = {name: schema[name] for name in (USER, *recipe.keys)}
     keyed, above = one.makes
-    session.write(keyed.name, found.keyed, types={key: types[key] for key in recipe.keys})
-    session.write(above.name, found.above, types=types)
+    written: list[tuple[str, str]] = []
+    largest: list[list[int]] = []
+    for found in passes:
+        if found is None:
+            return False
+        written.append((f"{keyed.name}_part_{len(written)}", f"{above.name}_part_{len(written)}"))
+        largest.append(largest_of(found.keyed, recipe.keys))
+        session.write(written[-1][0], found.keyed, types={key: types[key] for key in recipe.keys})
+        session.write(written[-1][1], found.above, types=types)
+    if len(written) > 1:
+        session.refuse_changed_files()
+    if not fit(largest):
+        return False
+    sums_of_parts, rows_of_parts = zip(*written, strict=True)
+    add_up(session, keyed.name, sums_of_parts, recipe.keys, recipe.keyed[len(recipe.keys) :])
+    append(session, above.name, rows_of_parts)
     return True
 
 
-def _passed(session: HandsOver, recipe: Recipe, casts: list[str], salt: str, room: int) -> "Passed | None":
+def _passed(
+    session: HandsOver, recipe: Recipe, select: str, are_texts: list[bool], salt: str, room: int
+) -> "Passed | None":
     # Loads numba, which may not work here.
     from plume.engines.numbering import Numbered, no_texts, numbered  # noqa: PLC0415
     from plume.engines.passing import pass_over  # noqa: PLC0415
 
-    threads = session.ask("SELECT current_setting('threads')")[0][0]
-    select, name = _select(recipe, casts), recipe.rows.name
-    are_texts = [cast == _TEXT for cast in casts]
+    threads, name = session.ask("SELECT current_setting('threads')")[0][0], recipe.rows.name
 
     def rows() -> Numbered | None:
         if not any(are_texts):
-            return Numbered(session.hand_over(name, select), no_texts(len(casts)))
-        left = room - _memory_needed(len(recipe.keys), _number_of_rows(session, recipe))
+            return Numbered(session.hand_over(name, select), no_texts(len(are_texts)))
         try:
-            return numbered(session.stream(name, select), are_texts, salt, threads, left)
+            return numbered(session.stream(name, select), are_texts, salt, threads, room // 2)
         except EngineError:
             return None  # of DuckDB's own, such as texts of gigabytes, of which Arrow takes no batch
 
     def passed() -> "Passed | None":
         found = rows()
-        return None if found is None else pass_over(recipe, found.batches, found.texts, salt, threads)
+        return None if found is None else pass_over(recipe, found, salt, threads, room)
 
     return withheld(name, passed)
 
 
-def _select(recipe: Recipe, casts: list[str]) -> str:
+def _select(recipe: Recipe, casts: list[str], where: str) -> str:
     columns = zip((USER, *recipe.keys), casts, strict=True)
     listed = ", ".join(f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns)
-    return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)}"
+    return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)} WHERE {where}"

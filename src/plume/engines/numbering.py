@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from plume.engines import text_loops as loops
-from plume.engines.crew import Crew
+from plume.engines.crew import Crew, Room
 from plume.engines.text_loops import Column, Integers, Packed, Shelf, Texts
 
 # So many times as many shelves as threads, so that these seldom wait for each other.
@@ -39,7 +39,7 @@ def numbered(
     """Number the texts of rows in their first columns; None, if some are missing, or if all different ones take more bytes than `room`."""
     bits = (_SHELVES_PER_THREAD * threads - 1).bit_length()
     columns = [_Shelves(salt, place, bits) if is_text else None for place, is_text in enumerate(are_texts)]
-    taken, left = _Taken(batches), _Room(room)
+    taken, left = _Taken(batches), Room(room)
     with Crew(threads) as crew:
         found = crew.each([partial(_take, taken, turn, columns, left) for turn in range(threads)])
     return Numbered([batch for several in found for batch in several], _texts(columns)) if left.is_enough else None
@@ -73,22 +73,6 @@ class _Taken:
             return next(self._batches, None)
 
 
-class _Room:
-    """How many bytes are left for what threads keep."""
-
-    def __init__(self, left: int) -> None:
-        self._left, self._lock = left, Lock()
-        self.is_enough = True
-
-    def take(self, size: int) -> None:
-        with self._lock:
-            self._left -= size
-            self.is_enough = self.is_enough and self._left >= 0
-
-    def refuse(self) -> None:
-        self.is_enough = False
-
-
 class _Shelves:
     """The texts of one column, on shelves at which one thread works at a time."""
 
@@ -98,7 +82,7 @@ class _Shelves:
         self.bits, self.shelves = bits, [_empty_shelf() for _ in range(2**bits)]
         self._locks = [Lock() for _ in self.shelves]
 
-    def numbers(self, column: pa.Array, turn: int, left: _Room) -> Integers:
+    def numbers(self, column: pa.Array, turn: int, left: Room) -> Integers:
         """Give each text its number. Threads begin at different shelves, by whose turn it is."""
         texts, number = _column(column), len(self.shelves)
         loops.hash_texts(texts, *self._secret)
@@ -139,7 +123,7 @@ def _column(column: pa.Array) -> Column:
     )
 
 
-def _take(batches: _Taken, turn: int, columns: Sequence[_Shelves | None], left: _Room) -> list[pa.RecordBatch]:
+def _take(batches: _Taken, turn: int, columns: Sequence[_Shelves | None], left: Room) -> list[pa.RecordBatch]:
     """Number what comes until nothing does."""
     found: list[pa.RecordBatch] = []
     while left.is_enough and (batch := batches.next()) is not None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.engines import user_loops as loops
-from plume.engines.crew import Crew
-from plume.engines.numbering import as_texts
+from plume.engines.crew import Crew, Room
+from plume.engines.numbering import Numbered, as_texts
 from plume.engines.text_loops import Texts
 from plume.engines.user_loops import Integers, Layout, Packed, Rule, Sums
 from plume.plan.nodes import USER
@@ -28,6 +28,8 @@ _ROWS_OF_PIECE = 2**20
 # Sums of a key lie at the place that the key itself is, unless that takes more memory than caches and few rows are worth.
 _MOST_PLACES = 2**22
 _FIRST_PLACES = 2**10
+# A row that was moved to its partition, beside the one that it was; and rows of users above the limit, as loops list them and by column.
+_BYTES_OF_MOVED, _COPIES = 16, 2
 # Sums are added up in 64 bits.
 _LARGEST = 2**63 - 1
 
@@ -48,11 +50,12 @@ class _Range:
     bits: int
 
 
-def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], texts: Texts, salt: str, threads: int) -> Passed | None:
-    """Do what a recipe says with rows of users and keys, which are taken from the list; None, if they do not fit 64 bits.
+def pass_over(recipe: Recipe, given: Numbered, salt: str, threads: int, room: int) -> Passed | None:
+    """Do what a recipe says with rows of users and keys, which are taken from their list; None, if they do not fit 64 bits.
 
-    `texts` has what their numbers stand for.
+    Neither if they and what comes of them take more bytes than `room`.
     """
+    batches, texts = given.batches, given.texts
     rows = sum(len(batch) for batch in batches)
     if any(column.null_count for batch in batches for column in batch.columns) or not _fits(recipe, rows):
         return None
@@ -62,8 +65,11 @@ def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], texts: Texts, salt:
             return None
         layout = _layout(ranges, rows, texts)
         moved, starts = _partitioned(batches, layout, crew)
-        sums, above = _added_up(recipe, layout, (moved, starts), salt, crew)
-    if any(one.used[1] for one in sums) and max(texts.firsts[1:]) >= 0:
+        left = Room(room - _BYTES_OF_MOVED * rows)
+        sums, above = _added_up(recipe, layout, (moved, starts), salt, crew, left)
+    if not left.is_enough:
+        return None
+    if any(one.used[1] for one in sums) and max(texts.firsts[1:], default=-1) >= 0:
         return None  # which of two keys is the smaller one, their numbers do not say
     return Passed(_keyed(recipe, layout, sums), _above(recipe, texts, above))
 
@@ -155,21 +161,24 @@ def _move(packed: list[Packed], place: int, layout: Layout, places: Integers, mo
 
 
 def _added_up(
-    recipe: Recipe, layout: Layout, rows: tuple[Packed, Integers], salt: str, crew: Crew
+    recipe: Recipe, layout: Layout, rows: tuple[Packed, Integers], salt: str, crew: Crew, left: Room
 ) -> tuple[list[Sums], list[Integers]]:
-    """Add up all partitions, in as many sums as there are threads."""
+    """Add up all partitions, in as many sums as there are threads; some are left out when nothing is left of the room."""
     moved, starts = rows
     free: SimpleQueue[Sums] = SimpleQueue()
     for _ in range(crew.number):
         free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved)))
-    rule = _rule(recipe, salt)
+    rule, nothing = _rule(recipe, salt), np.empty((0, 0), np.int64)
 
     def add(parts: tuple[int, int]) -> Integers:
+        if not left.is_enough:
+            return nothing
         sums = free.get()
         try:
             sums, above = loops.add_up(moved, starts, parts, layout, rule, sums)
         finally:
             free.put(sums)  # other threads wait for it, also where memory ran out in this one
+        left.take(_COPIES * above.nbytes)
         return above
 
     above = crew.each(partial(add, piece) for piece in _pieces(starts))
