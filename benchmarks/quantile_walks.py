@@ -14,7 +14,7 @@ import numpy as np
 import plume
 from plume.mechanisms.quantile_tree import LEAVES
 from plume.mechanisms.quantiles import Quantiles
-from plume.mechanisms.tally import NoisyTally, Tally
+from plume.mechanisms.tally import ExactTally, NoisyTally
 from plume.noise.entropy import SystemEntropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
@@ -24,12 +24,12 @@ NOISES = (RoundedGaussian(Fraction(30 * UNIT)), DiscreteLaplace(Fraction(30 * UN
 MEASURES = (plume.median("v", 0, 1), plume.quantiles("v", [0.5, 0.9, 0.99], 0, 1), plume.maximum("v", 0, 1))
 
 
-def tally(keys: int) -> Tally:
+def tally(keys: int) -> ExactTally:
     """Skewed values, alike in all keys."""
     values = -np.log((np.arange(USERS) + 0.5) / USERS) / 8
     leaves = np.minimum((values * LEAVES).astype(np.int64), LEAVES - 1)
     numbers, counts = np.unique(np.add.outer(np.arange(keys) * LEAVES, leaves), return_counts=True)
-    return Tally(keys, LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
+    return ExactTally(keys, LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
 
 
 def seconds(call: Callable[[], Any]) -> float:
@@ -39,7 +39,7 @@ def seconds(call: Callable[[], Any]) -> float:
     return time.process_time() - start
 
 
-def walks(measure: Quantiles, exact: Tally, noise: Any) -> tuple[float, float]:
+def walks(measure: Quantiles, exact: ExactTally, noise: Any) -> tuple[float, float]:
     """Walk to the quantiles, and then to the ends of their intervals."""
     state = {"leaves": NoisyTally(exact, noise, SystemEntropy())}
     return seconds(lambda: measure.noise(state)), seconds(lambda: measure.margins(state, {}))

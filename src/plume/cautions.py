@@ -88,7 +88,7 @@ def budget_cautions(query: Query, spent: Spent) -> Iterator[Caution]:
             f"Set delta to {rounded_down(1 / population, 2):g} or less",
         )
     elif delta > LARGEST_DELTA:
-        alone = "" if query.public_keys is not None else f", and a key of one {query.user} alone be shown"
+        alone = "" if query.public_keys is not None else f", and a key that only one {query.user} has may be shown"
         yield Caution(
             "delta",
             f"delta is {delta:g}: with up to this probability the guarantee may fail{alone}",

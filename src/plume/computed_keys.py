@@ -42,9 +42,9 @@ def rows_of_query(query: Query, data: Any, dialect: Dialect) -> Relation:
 
 def _kinds(keys: Iterable[KeyExpression]) -> dict[str, Kind]:
     """Say how to read the columns of expressions where a file does not say; what several say of one, the first decides."""
-    found: dict[str, Kind] = {}
+    kinds: dict[str, Kind] = {}
     for key in keys:
         for name, kind in key.columns.items():
             if kind is not None:
-                found.setdefault(name, kind)
-    return dict.fromkeys((name for key in keys for name in key.columns), Kind.TEXT) | found
+                kinds.setdefault(name, kind)
+    return dict.fromkeys((name for key in keys for name in key.columns), Kind.TEXT) | kinds

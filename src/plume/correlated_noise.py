@@ -3,59 +3,17 @@
 Apart from queries, which only ask; the proof holds for what passes here and for nothing else: docs/guarantees/correlated-noise.md.
 """
 
-from typing import Protocol
-
 from plume.errors import BoundError, BudgetError, MeasureError, PublicKeysError
 from plume.mechanisms.mechanism import Mechanism
 from plume.plan.signs import BOTH, signs_of
-from plume.privacy.budget import Budget
 from plume.privacy.correlated import share_of_independent_noise
+from plume.question import Question
 from plume.settings import AUTO, BASIC, CORRELATED
 
 _BESIDE = f"beside noise = {CORRELATED!r}"
 _INSTEAD = "take noise = 'gaussian', or leave noise out"
 _GAIN = 0.01
 """Noise that lessens by less is not worth totals that are far noisier."""
-
-
-class Question(Protocol):
-    """What is looked at of a query."""
-
-    @property
-    def selection(self) -> str:
-        """The strategy that is asked for."""
-
-    @property
-    def composition(self) -> str:
-        """How costs come together."""
-
-    @property
-    def max_keys_per_user(self) -> int | str:
-        """The limit on keys per user."""
-
-    @property
-    def measures(self) -> tuple[Mechanism, ...]:
-        """What to compute."""
-
-    @property
-    def budget(self) -> Budget:
-        """What may be spent."""
-
-    @property
-    def has_public_keys(self) -> bool:
-        """Whether there are no keys to select."""
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The columns that are grouped by."""
-
-    @property
-    def known_keys(self) -> int | None:
-        """How many public keys there are, if that is known."""
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """What is left open."""
 
 
 def refuse_what_cannot_share_noise(question: Question) -> None:
@@ -67,7 +25,9 @@ def refuse_what_cannot_share_noise(question: Question) -> None:
             f"composition is {BASIC!r} {_BESIDE}; it adds epsilons up, and Gaussian noise has none; leave it out."
         )
     for choice in question.choices:
-        raise BoundError(f"{choice} is {AUTO!r} {_BESIDE}, which must know all numbers; give a number, or {_INSTEAD}.")
+        raise BoundError(
+            f"{choice} is {AUTO!r} {_BESIDE}, which needs every number to be given; give one, or {_INSTEAD}."
+        )
     _refuse_unknown_keys(question)
     for measure in question.measures:
         _refuse_signed(measure)
@@ -87,7 +47,7 @@ def _refuse_unknown_keys(question: Question) -> None:
         )
     if question.known_keys is None:
         raise PublicKeysError(
-            f"public_keys is a file {_BESIDE}, which must know how many keys there are before anything is read; "
+            f"public_keys is a file {_BESIDE}, which needs the number of keys before anything is read; "
             f"give them as a list or a table, or {_INSTEAD}."
         )
     if question.known_keys == 1:

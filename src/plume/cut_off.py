@@ -31,8 +31,8 @@ def _told(explanation: Explanation, what: str, share: Share) -> str:
     number, user, shown = explanation.chosen[what], explanation.query.user, _percent(share)
     if what != LIMIT:
         most = explanation.calibrated.max_keys_per_user
-        looked_at = f"the contributions of each value of {user}, of more than {most:,} the largest {most:,}"
-        return f"{shown} of {looked_at}, are beyond {what} = {number:,.10g}"
+        looked_at = f"the contributions of each value of {user} (the {most:,} largest, where there are more)"
+        return f"{shown} of {looked_at} are beyond {what} = {number:,.10g}"
     if share == (0, 0):
         return f"no value of {user} has more than {number:,.10g} selected keys"
     return f"{shown} of the values of {user} have more than {number:,.10g} selected keys"

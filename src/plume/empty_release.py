@@ -32,8 +32,8 @@ def describe_empty(explanation: Explanation) -> list[str]:
     limit = _keys_of_user(explanation.calibrated)
     needed, alone = (users_for_chance(rounds, _EVEN, keys_of_user=keys) for keys in (limit, 1))
     lines = [f"a key needs {needed:,} users to be shown half of the time{_if_alone(needed, alone, limit)}"]
-    if found := sorted(_lower(explanation, needed), key=lambda change: change[1])[:_SHOWN_CHANGES]:
-        lines.append(f"it would need {', '.join(f'{users:,} with {what}' for what, users in found)}")
+    if changes := sorted(_lower(explanation, needed), key=lambda change: change[1])[:_SHOWN_CHANGES]:
+        lines.append(f"it would need {', '.join(f'{users:,} with {what}' for what, users in changes)}")
     general = "with public_keys a key needs no users"
     if len(explanation.query.keys) > 1:
         general = f"with fewer key columns each key has more users; {general}"

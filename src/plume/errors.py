@@ -18,7 +18,7 @@ PlumeError
 │   ├── OutputError         a result that cannot be written
 │   │   └── OutputExists      a file that is there already; a FileExistsError too
 │   ├── MissingPackage      a package that is not installed; a ModuleNotFoundError too
-│   └── LedgerError         a ledger that is not there, in use, or that knows a release otherwise
+│   └── LedgerError         a ledger that is not there, in use, or whose release id stands for another query
 ├── BudgetExceeded        a plan, or a release of a dataset, that would spend more than it may
 ├── LedgerDamaged         a ledger that is not what was written
 ├── AuditFailed           a query that does not keep its promise on made-up data
@@ -54,7 +54,7 @@ class PlumeError(Exception):
 
 
 class PlumeWarning(UserWarning):
-    """What a query should make its reader careful about; `warnings.filterwarnings` silences it, or makes it an error."""
+    """Something to be careful about in a query; `warnings.filterwarnings` silences it, or makes it an error."""
 
 
 class UsageError(PlumeError):
@@ -137,7 +137,7 @@ class MissingPackage(UsageError, ModuleNotFoundError):  # noqa: N818 - a state, 
 
 
 class LedgerError(UsageError):
-    """A ledger that is not there, in use, or that knows a release otherwise."""
+    """A ledger that is not there, in use, or whose release id stands for another query."""
 
 
 class BudgetExceeded(PlumeError):  # noqa: N818 - a state, not a fault
@@ -210,7 +210,7 @@ def without_secrets(text: str) -> str:
     "no file 's3://***@bucket/rows.parquet?signature=***'"
     """
     for address in (_QUOTED, _WORD):
-        text = address.sub(lambda found: _address_without_secrets(found[0]), text)
+        text = address.sub(lambda match: _address_without_secrets(match[0]), text)
     return _PASSWORD.sub(r"\1***", text)
 
 

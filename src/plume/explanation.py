@@ -230,7 +230,7 @@ def guarantee(explanation: Explanation) -> str:
 
 
 def limit(explanation: Explanation) -> str:
-    """Say how many keys of each user count."""
+    """State the limit on keys per user, and what becomes of users above it."""
     if not explanation.query.keys:
         return f"all records of a {printable(explanation.query.user)} count together, within the bounds of each measure"
     calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)
@@ -256,7 +256,7 @@ def _bounds(explanation: Explanation) -> Iterator[str]:
             f"by a noised histogram of keys per {user}{selecting}"
         )
     elif LIMIT in chosen:
-        yield f"{LIMIT} is {explanation.calibrated.max_keys_per_user}, as was chosen by a noised histogram"
+        yield f"{LIMIT} is {explanation.calibrated.max_keys_per_user}, chosen from a noised histogram"
     for what, (_, bound) in open_bounds(query.measures).items():
         if what in still_open:
             yield (
@@ -264,7 +264,7 @@ def _bounds(explanation: Explanation) -> Iterator[str]:
                 f"by a noised histogram of what each {user} has per key"
             )
         else:
-            yield f"{what} is {chosen[what]:.10g}, as was chosen by a noised histogram"
+            yield f"{what} is {chosen[what]:.10g}, chosen from a noised histogram"
 
 
 def _noises(explanation: Explanation) -> Iterator[str]:
@@ -359,7 +359,7 @@ def _priced(cost: Cost, *, by_key: bool) -> str:
 def _choosing(facts: dict[str, str | float | int]) -> Iterator[str]:
     if "users_for_even_chance" in facts:
         even, certain = facts["users_for_even_chance"], facts["users_for_certainty"]
-        yield f"{facts['strategy']}: a key is shown by an exact coin, with a 50 % chance at {even} users, certain above {certain}"
+        yield f"{facts['strategy']}: a key is shown with a 50 % chance at {even} users, certainly above {certain}"
     else:
         yield (
             f"{facts['strategy']}: a key is shown if {facts['counted']} plus {facts['noise']} noise "

@@ -1,4 +1,4 @@
-"""What rows are grouped by, in all the ways in which it may be given: brought into one form, and refused where it is none.
+"""What rows are grouped by, in all the ways in which it may be given: brought into one form, and refused where it does not fit.
 
 Apart from queries, which have one form of it only.
 """

@@ -30,7 +30,7 @@ STAGES = {
 _MORE_STAGES = {
     "keyed_selected": STAGES["safe"],
     "left_keyed": "Selecting keys once more",
-    "keys_per_user_placed": "Choosing the limit of keys per user",
+    "keys_per_user_placed": "Choosing the limit on keys per user",
 }
 _BOUND = re.compile(r"sizes_\d+_placed")
 _SMALLEST_FILES = 2**26

@@ -19,7 +19,7 @@ from plume.mechanisms.open_bound import open_bounds
 from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
-from plume.privacy.budget import Budget, refuse_too_small
+from plume.privacy.budget import Budget, refuse_other_than_budget, refuse_too_small
 from plume.released_number import parts_to_share, refuse_other_than_one_key, releases_users
 from plume.selection.public_keys import check_public_keys, table_of_keys
 from plume.selection.rule import rule_of
@@ -129,8 +129,7 @@ class Query:
         if not self.keys:
             _set(self, LIMIT, 1)  # everybody is in the one row
         _refuse_equal_names(self)
-        if not isinstance(self.budget, Budget):
-            raise BudgetError(f"budget is {self.budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+        refuse_other_than_budget(self.budget)
         refuse_too_small(self.budget)
         _set(self, "public_keys", _public_keys(self))
         _set(self, "shares", _shares(self))
@@ -323,7 +322,7 @@ def _refuse_what_accounts_are_not_charged_for(query: Query) -> None:
         )
     for choice in query.choices:
         raise BoundError(
-            f"{choice} is {AUTO!r} beside selection = {query.selection!r}, which must know all numbers; give a number, or take "
+            f"{choice} is {AUTO!r} beside selection = {query.selection!r}, which needs every number to be given; give one, or take "
             "selection = 'weighted_gaussian'."
         )
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from plume.errors import PlumeError
 
@@ -25,8 +26,8 @@ class Redaction:
     Guarantee: from the error that leaves the block no way leads to the one that was raised in it, neither by its chain nor by its frames.
     """
 
-    kinds: tuple[type[Exception], ...]
-    becomes: Callable[[Exception], BaseException]
+    kinds: tuple[type[BaseException], ...]
+    becomes: Callable[[Any], BaseException]
 
     def __enter__(self) -> None:
         return None
@@ -49,7 +50,7 @@ class Redaction:
             failure.__context__ = None
 
 
-def redacting(*kinds: type[Exception], to: BaseException) -> Redaction:
+def redacting(*kinds: type[BaseException], to: BaseException) -> Redaction:
     """Replace errors of some kinds by one of ours."""
     return Redaction(kinds, lambda _: to)
 
@@ -87,6 +88,6 @@ def placed(place: str) -> Iterator[None]:
         _PLACE.reset(before)
 
 
-def _words(failure: BaseException, error: Exception) -> str:
+def _words(failure: BaseException, error: BaseException) -> str:
     notes = getattr(error, "__notes__", ())
     return "\n".join([str(failure) or type(failure).__name__, f"{type(error).__name__}: {error}", *notes])

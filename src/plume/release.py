@@ -126,14 +126,14 @@ class Release:
 
     def sides(self, level: float) -> dict[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]:
         """Give, for each measure with intervals of this level, the lower and the upper end of each row's."""
-        rows, widths, found = self.rows, self.widths(level), dict(self._sides_of_compared(level))
+        rows, widths, ends = self.rows, self.widths(level), dict(self._sides_of_compared(level))
         computed = self.margins if self.margins is not None and level == LEVEL else rows.select([])
         for name in rows.column_names:
             if name in widths:
-                found[name] = pc.subtract(rows.column(name), widths[name]), pc.add(rows.column(name), widths[name])
+                ends[name] = pc.subtract(rows.column(name), widths[name]), pc.add(rows.column(name), widths[name])
             elif f"{name}_low" in computed.column_names:
-                found[name] = computed.column(f"{name}_low"), computed.column(f"{name}_high")
-        return found
+                ends[name] = computed.column(f"{name}_low"), computed.column(f"{name}_high")
+        return ends
 
     def _sides_of_compared(self, level: float) -> Iterator[tuple[str, tuple[pa.ChunkedArray, pa.ChunkedArray]]]:
         """Give the same for numbers that keys were selected by: the smallest of them are shown only if noise made them larger."""
@@ -346,7 +346,7 @@ def release_of(
     receipt: Receipt | None = None,
     above: Mapping[str, Share] = MappingProxyType({}),
 ) -> Release:
-    """Make a release of the columns that a plan ends with, by their places: keys, measures and, unless they are missing, margins."""
+    """Make a release of the columns that a plan ends with, by position: keys, measures and, unless they are missing, margins."""
     names = explanation.query.released_columns
     measures = explanation.calibrated.measures
     sides = [f"{name}_{side}" for measure in measures for name in measure.margins for side in ("low", "high")]

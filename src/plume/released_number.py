@@ -4,37 +4,13 @@ Apart from queries, which only ask; the proof holds for what passes here and for
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from plume.errors import BoundError, MeasureError, PublicKeysError, shown
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.users import counts_all_users
+from plume.question import Question
 from plume.selection.rule import rule_of
 from plume.settings import AUTO
-
-
-class Question(Protocol):
-    """What is looked at of a query."""
-
-    @property
-    def selection(self) -> str:
-        """The strategy that is asked for."""
-
-    @property
-    def max_keys_per_user(self) -> int | str:
-        """The limit on keys per user."""
-
-    @property
-    def measures(self) -> tuple[Mechanism, ...]:
-        """What to compute."""
-
-    @property
-    def noise(self) -> str:
-        """The noise that is asked for."""
-
-    @property
-    def has_public_keys(self) -> bool:
-        """Whether there are no keys to select."""
 
 
 def releases_users(selection: str) -> bool:

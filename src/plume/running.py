@@ -42,7 +42,7 @@ from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
 from plume.plan.analysis import steps
 from plume.plan.types import Kind, Schema
-from plume.planning import make_plan
+from plume.planning import make_plan, refuse_other_than_query
 from plume.progress import show_progress
 from plume.query import Query, written_texts
 from plume.redaction import redacting
@@ -81,7 +81,7 @@ def run(  # noqa: PLR0913 - all of them are the caller's
     been read, on a terminal or in a notebook, until the run ends.
 
     With `ledger=ledger.dataset("name")`, or `ledger=ledger, dataset="name"`, the release is charged to that dataset before its plan runs;
-    the same `release_id` is charged once and gives the same rows for ever.
+    the same `release_id` is charged once and always gives the same rows.
 
     Cautions about the query are issued as warnings, each a `plume.PlumeWarning`, before anything is charged.
 
@@ -258,8 +258,7 @@ def _define_relation(session: Session, relation: Relation) -> None:
 
 
 def _refuse_wrong_arguments(query: Any, engine: Any) -> None:
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
+    refuse_other_than_query(query, ", and come before the data")
     refuse_other_than_engine(engine)
 
 

@@ -50,8 +50,8 @@ def check_relation(relation: Relation, schemas: Mapping[str, Schema]) -> None:
             _check_described(column, schemas[name][column])
     for name, column in relation.units:
         _check_user(column, schemas[name][column])
-    found = [schemas[name][column] for name, column in relation.units]
-    if len({unit.kind for unit in found}) > 1 or not all(can_meet(*pair) for pair in combinations(found, 2)):
+    units = [schemas[name][column] for name, column in relation.units]
+    if len({unit.kind for unit in units}) > 1 or not all(can_meet(*pair) for pair in combinations(units, 2)):
         raise ColumnTypeError(
             "the privacy unit is of several types in several tables; cast it before, so that equal users stay equal."
         )
@@ -72,10 +72,10 @@ def check_meetings(meetings: Iterable[Meeting], columns: Columns) -> None:
                 )
 
 
-def _check_described(name: str, found: ColumnType) -> None:
+def _check_described(name: str, column: ColumnType) -> None:
     """Refuse types of which equal values can differ in ways that SQL shows, as intervals do; which of them a group shows is chance."""
-    if found.kind is Kind.OTHER and not found.exact:
-        raise ColumnTypeError(f"column {name!r} is {_described(found)}, which a statement cannot read.")
+    if column.kind is Kind.OTHER and not column.exact:
+        raise ColumnTypeError(f"column {name!r} is {_described(column)}, which a statement cannot read.")
 
 
 def described(data: Any) -> str:
@@ -126,39 +126,39 @@ def refuse_missing(name: str, columns: Sequence[str], *, source: str) -> None:
     raise ColumnNotFound(f"no column {name!r} in {source}{hint} Columns: {listed}{more}.", name=name)
 
 
-def _check_user(name: str, found: ColumnType) -> None:
-    if found.kind not in _IDENTIFIERS:
+def _check_user(name: str, column: ColumnType) -> None:
+    if column.kind not in _IDENTIFIERS:
         raise ColumnTypeError(
-            f"user column {name!r} is {_described(found)}; an identifier must be text, integer or uuid. "
+            f"user column {name!r} is {_described(column)}; an identifier must be text, integer or uuid. "
             "Cast it yourself, so that equal users stay equal and different ones different."
         )
 
 
-def _check_key(name: str, found: ColumnType, *, computed: bool) -> None:
-    if not found.exact and computed:
+def _check_key(name: str, column: ColumnType, *, computed: bool) -> None:
+    if not column.exact and computed:
         raise ColumnTypeError(
-            f"key {name!r} is computed as {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
+            f"key {name!r} is computed as {_described(column)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
             "CAST it, as in CAST(FLOOR(age / 10) AS INT)."
         )
-    if not found.exact:
+    if not column.exact:
         raise ColumnTypeError(
-            f"key column {name!r} is {_described(found)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
+            f"key column {name!r} is {_described(column)}, and equal values of this type can differ, as 0.0 and -0.0 do. "
             "Cast or bin it first."
         )
 
 
-def _check_value(name: str, found: ColumnType, kinds: frozenset[Kind]) -> None:
-    if found.kind not in kinds:
+def _check_value(name: str, column: ColumnType, kinds: frozenset[Kind]) -> None:
+    if column.kind not in kinds:
         wanted = "a number" if Kind.FLOAT in kinds else "a date or a timestamp, as its bounds are"
-        raise ColumnTypeError(f"column {name!r} is {_described(found)}; a value must be {wanted}.")
+        raise ColumnTypeError(f"column {name!r} is {_described(column)}; a value must be {wanted}.")
 
 
 def _read_as(kinds: frozenset[Kind]) -> Kind:
     return Kind.FLOAT if Kind.FLOAT in kinds else Kind.TIMESTAMP
 
 
-def _described(found: ColumnType) -> str:
-    return found.kind.value if found.kind is not Kind.OTHER else found.engine_name
+def _described(column: ColumnType) -> str:
+    return column.kind.value if column.kind is not Kind.OTHER else column.engine_name
 
 
 def _columns_in(condition: Expression) -> tuple[str, ...]:
@@ -180,12 +180,12 @@ def _compared(condition: Expression) -> Iterable[tuple[Column, Value]]:
 def _check_condition(condition: Expression, schema: Schema) -> None:
     """Refuse comparisons that an engine could only make by a cast that can fail on some row."""
     for column, value in _compared(condition):
-        found = schema[column.name]
-        if _family(found.kind) != _family(kind_of(value)):
+        column_type = schema[column.name]
+        if _family(column_type.kind) != _family(kind_of(value)):
             raise _uncomparable(column.name, schema, kind_of(value).value)
-        if (held := limits(found, value)) is not None:
+        if (held := limits(column_type, value)) is not None:
             raise ColumnTypeError(
-                f"where compares column {column.name!r}, whose type {found.engine_name} holds {held}, with {value!s}; "
+                f"where compares column {column.name!r}, whose type {column_type.engine_name} holds {held}, with {value!s}; "
                 "write a constant that the type holds."
             )
     for part in walk(condition):

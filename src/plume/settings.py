@@ -138,7 +138,7 @@ SETTINGS = (
     Setting(
         "where",
         SettingKind.CONDITION,
-        "Which rows count at all: \"seconds > 3 AND country = 'DE'\".",
+        "Which rows count at all, such as \"seconds > 3 AND country = 'DE'\".",
         metavar="CONDITION",
     ),
     Setting(

@@ -1,4 +1,4 @@
-"""What parts of a query weigh when its budget is shared out: brought into one form, and refused where it is none.
+"""What parts of a query weigh when its budget is shared out: brought into one form, and refused where it does not fit.
 
 Apart from queries, which have one form of it only; `calibration/shares.py` makes shares of weights.
 """

@@ -1,8 +1,7 @@
 """What users read, and the words in it that docs/glossary.md decided against.
 
-Users read docstrings, messages of errors, help texts and whatever functions return of the package, its templates, and the prose of pages;
-who reads the code reads its comments too. Run as a program, it lists every place where another word would be better:
-`.venv/bin/python tests/docs/words.py`.
+Users read the texts in the package, its templates, and the prose of pages; who reads the code reads its comments too. Run as a program,
+it lists every place where another word would be better: `.venv/bin/python tests/docs/words.py`.
 """
 
 import ast
@@ -27,6 +26,11 @@ UNIDIOMATIC = {
     "(leave it out)": r"\bby the way\b",
     "return whether, say whether": r"^Tell |\b[Tt]ells? whether\b",
     "a positive whole number": r"\bfrom 1 on\b",
+    "is not one": r"(?<!there )\b(?:is|are) none\b(?! of\b)",
+    "is not supported": r"\b(?:is|are) not known (?:here|below)\b",
+    "by position": r"\bby their places?\b",
+    "belongs in": r"\bbelongs? into\b",
+    "another name": r"\b(?:call|name|know)(?:s|n|ed)?(?: \w+)? otherwise\b",
     "data is": r"\bdata (?:are|have|tell|show|stand|come|outgrow)\b",
 }
 DECIDED = {
@@ -34,7 +38,10 @@ DECIDED = {
     "choose (numbers)": r"\bselect(?:s|ed|ing)? (?:the |a )?(?:limit|bound|range)s?\b",
     "clamp (one row)": r"\bclip(?:s|ped)? (?:that|a|the|each|one|every) (?:row|value|total|number)\b",
     "clip (one user)": r"\bclamp(?:s|ed)? (?:a|the|each|one|every) users?\b",
-    "contribution": r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b|\bwhat (?:these |the )?users? says?\b",
+    "contribution": (
+        r"\bsays? to (?:the |a |each )?(?:measures?|selection|round)\b"
+        r"|\b(?:what|all that) (?:these |the )?users? says?\b|\beverybody(?: else)? says?\b"
+    ),
     "bucket": r"\brows? of (?:the|a|that|its|this) (?:noised )?histograms?\b",
     "timestamp": r"(?i)\b(?<!at the )(?<!at that )(?<!random )(?<!at any )moments?\b",
 }
@@ -94,26 +101,14 @@ def read(path: Path) -> Iterator[tuple[int, str]]:
     yield from enumerate(prose.splitlines(), start=1)
 
 
-def _messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr) and _text(node.value):
-            yield node.lineno, re.sub(r"\s+", " ", _text(node.value).strip())
-        if isinstance(node, ast.Call) and _is_error(node.func):
-            yield from ((part.lineno, _text(part)) for part in node.args if _text(part))
-        if isinstance(node, ast.keyword) and node.arg == "help":
-            yield node.value.lineno, _text(node.value)
-        if isinstance(node, ast.Return | ast.Yield) and node.value is not None:
-            yield from ((part.lineno, _text(part)) for part in _whole_texts(node.value))
-
-
-def _whole_texts(node: ast.expr) -> Iterator[ast.expr]:
-    """Find the texts in an expression, and take none of them apart."""
-    if _text(node):
-        yield node
+def _messages(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Give all texts of a module that are more than a word, wherever they stand; none of them is taken apart."""
+    if isinstance(tree, ast.expr) and (text := _text(tree)):
+        if " " in text.strip():
+            yield tree.lineno, re.sub(r"\s+", " ", text.strip())
         return
-    for part in ast.iter_child_nodes(node):
-        if isinstance(part, ast.expr):
-            yield from _whole_texts(part)
+    for part in ast.iter_child_nodes(tree):
+        yield from _messages(part)
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
@@ -131,13 +126,6 @@ def _comments(source: str) -> Iterator[tuple[int, str]]:
         begun, last, words = line, line, text
     if words:
         yield begun, words
-
-
-def _is_error(called: ast.expr) -> bool:
-    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return name in ("refusal", "BadParameter", "LedgerDamaged", "ColumnNotFound", "BudgetExceeded") or name.endswith(
-        "Error"
-    )
 
 
 def _text(node: ast.expr) -> str:

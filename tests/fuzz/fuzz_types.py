@@ -4,11 +4,13 @@ What one user has is hostile: the extremes of a type and what lies beyond. State
 users in what they select stay the same.
 """
 
+import gzip
+import math
 import random
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
@@ -19,6 +21,7 @@ from unittest.mock import patch
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -33,10 +36,14 @@ from plume.settings import CORRELATED
 from plume.statement.answering import ask
 
 ENGINE = DuckDB(threads=1)
+CHOOSING = "choosing"
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
-FORMS = ("arrow", "stream", "parquet", "relation", "database", "pandas", "arrow in pandas")
-SPARK_FORMS = ("arrow", "stream", "frame", "parquet", "pandas", "arrow in pandas")
+FRAMES = ("pandas", "categories in pandas", "arrow in pandas", "polars", "lazy polars")
+FORMS = ("arrow", "stream", "parquet", "relation", "database", *FRAMES)
+SPARK_FORMS = ("arrow", "stream", "frame", "parquet", *FRAMES)
+# How keys are selected, or what is asked for beside it.
+WAYS = ("auto", "pooled_gaussian", "two_round_pooled_gaussian", "released_users", CORRELATED, CHOOSING)
 # What may stand in a pandas column of type object beside the values of a type.
 STRANGE: tuple[Any, ...] = (
     10**5000, -(10**400), b"\xff", "\ud800", "x", "", "1_000", "1" * 10**5 + "x", "9999-99-99", [1], {"a": []}, object(), int, 1j,
@@ -47,7 +54,7 @@ LABELS: tuple[Any, ...] = ("__arrow_array__", "__arrow_c_array__", "cat", "dtype
 # Decimals with more digits than their type has, which no proper writer writes: docs/guarantees/reading.md says that Spark fails on them.
 _SPOILT = "by its bits"
 # What the two tables are called is not data.
-_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)")
+_FILE = re.compile(r"[^ ']*\d+\.(parquet|csv|jsonl|json|duckdb)(\.gz)?")
 EXPRESSIONS = (
     "DATE_TRUNC('month', x)", "EXTRACT(YEAR FROM x)", "EXTRACT(EPOCH FROM x)", "CAST(x AS BIGINT)", "CAST(x AS DATE)",
     "CAST(x AS TIMESTAMP)", "CAST(x AS DECIMAL(38,10))", "CAST(x AS BOOLEAN)", "LOWER(x)", "UPPER(x)", "TRIM(x)", "SUBSTR(x, 2, 3)",
@@ -106,10 +113,8 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
     made: Any = None
     if all(column.is_arrow for column in columns.values()) and form not in ("relation", "database"):
         made = pa.table({name: _arrow(column, rows) for name, column in columns.items()} | _fixed(columns, rows))
-        if form == "pandas":
-            return lambda: _objects(made)
-        if form == "arrow in pandas":
-            return _columns_of_arrow(made)
+        if form in FRAMES:
+            return _made_of(made, form)
         if form == "stream":
             return lambda: pa.RecordBatchReader.from_batches(made.schema, made.to_batches())
         if form == "parquet":
@@ -128,6 +133,36 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
     return lambda: duckdb.connect(path, read_only=True).table("t")
 
 
+def _made_of(rows: pa.Table, form: str) -> Callable[[], Any] | None:
+    """Give a way to make a frame; None if the library cannot hold such types or values."""
+    makers = {
+        "pandas": _objects,
+        "categories in pandas": lambda rows: _labelled(_objects(rows).apply(_categories)),
+        "arrow in pandas": lambda rows: _labelled(rows.to_pandas(types_mapper=pd.ArrowDtype)),
+        "polars": pl.from_arrow,
+        "lazy polars": lambda rows: pl.from_arrow(rows).lazy(),
+    }
+    with suppress(Exception, pl.exceptions.PanicException):
+        frame = makers[form](rows)
+        return lambda: frame
+    return None
+
+
+def _categories(column: pd.Series) -> pd.Series:
+    """The same values as categories of Python objects, whatever their classes are: pandas itself would choose a type by all of them."""
+    known: dict[Any, int] = {}
+    codes = [-1 if _is_missing(value) else known.setdefault((type(value), value), len(known)) for value in column]
+    categories = pd.Index([value for _, value in known], dtype=object)
+    return pd.Series(pd.Categorical.from_codes(codes, categories=categories))
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a value cannot be a category: pandas asks for its hash, and for its equals among the others."""
+    if not isinstance(value, Hashable) or value is None:
+        return True
+    return value.is_nan() if isinstance(value, Decimal) else isinstance(value, float) and math.isnan(value)
+
+
 def _objects(rows: pa.Table) -> pd.DataFrame:
     """The same rows as Python objects; of hers, some are of other classes."""
     columns = {}
@@ -138,14 +173,6 @@ def _objects(rows: pa.Table) -> pd.DataFrame:
             column.array[row] = STRANGE[(row + 7 * place) % len(STRANGE)] if is_strange else _python(value)
         columns[name] = column
     return _labelled(pd.DataFrame(columns))
-
-
-def _columns_of_arrow(rows: pa.Table) -> Callable[[], Any] | None:
-    """Give a way to make a frame of pandas whose columns have Arrow's types; None if pandas cannot hold such values."""
-    with suppress(Exception):
-        frame = _labelled(rows.to_pandas(types_mapper=pd.ArrowDtype))
-        return lambda: frame
-    return None
 
 
 def _labelled(frame: pd.DataFrame) -> pd.DataFrame:
@@ -237,7 +264,7 @@ def _query(
     found = _neighbours(rng, columns, folder, form, engine)
     if found is None:
         return None
-    way = rng.choice(("auto", "pooled_gaussian", "released_users", CORRELATED))
+    way = rng.choice(WAYS)
     # Statements know of no noise, and what is made up of keys need not be text.
     if way == CORRELATED and (form == "database" or "keys" in asked):
         return None
@@ -261,9 +288,12 @@ def _asked_in(way: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
     if way == CORRELATED:
         return settings | {"noise": CORRELATED, "public_keys": ["x", "y", "z"], "max_keys_per_user": 3}
+    if way == CHOOSING and settings["keys"]:
+        settings["measures"] = [*settings["measures"], plume.count("auto", name="records")]
+        return settings | {"max_keys_per_user": "auto"}
     if way == "released_users":
         settings["measures"] = [plume.users(name="everybody"), *settings["measures"]]
-    return settings | {"selection": way}
+    return settings | ({"selection": way} if way != CHOOSING else {})
 
 
 def _keys_of_others(query: plume.Query, engine: Engine) -> Callable[[Any], Counter[str]]:
@@ -530,10 +560,13 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     paths = [_written(folder / f"{place}.{ending}", ending, rows) for place, rows in enumerate(([], hers))]
     if ending == "csv" and rng.random() < 0.5:
         paths = [_with_a_turned_file(path) for path in paths]
-    role = rng.choice(["user", "keys", "where", "value"])
+    elif rng.random() < 0.3:
+        paths = list(map(_compressed, paths))
+    role = rng.choice(["user", "keys", "key expression", "where", "value"])
     asked: dict[str, Any] = {
         "user": {"user": "x"},
         "keys": {"keys": "x"},
+        "key expression": {"keys": {"e": rng.choice(EXPRESSIONS)}},
         "where": {
             "where": _condition(
                 rng, {"x": Hostile("field", rng.choice(["text", "float", "date", "timestamp", "boolean"]), (), ())}
@@ -544,9 +577,15 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
     if "y" in str(asked.get("where")):
         return None
-    query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    try:
+        query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+    except plume.PlumeError:
+        return None
     return Case(
-        f"{ending} {hers!r:.200}, {asked}", lambda path: plume.run(query, path), lambda: paths[0], lambda: paths[1]
+        f"{paths[0].name} {hers!r:.200}, {asked}",
+        lambda path: plume.run(query, path),
+        lambda: paths[0],
+        lambda: paths[1],
     )
 
 
@@ -561,6 +600,11 @@ def _written(path: Path, ending: str, hers: list[bytes]) -> Path:
         ]
     path.write_bytes(b"[%b]" % b",\n".join(lines) if ending == "json" else b"\n".join(lines) + b"\n")
     return path
+
+
+def _compressed(path: Path) -> Path:
+    (packed := path.with_name(f"{path.name}.gz")).write_bytes(gzip.compress(path.read_bytes()))
+    return packed
 
 
 def _with_a_turned_file(path: Path) -> Path:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
+from plume.engines import compiled
 from plume.errors import PlumeWarning
 
 Check = Callable[[random.Random], str | None]
@@ -34,13 +35,23 @@ def until(deadline: float) -> Iterator[int]:
         yield number
 
 
+def _fuzzers() -> dict[str, Check]:
+    """Find all fuzzers; passes need numba, which is an extra."""
+    from fuzz.fuzz_passes import check as passes  # noqa: PLC0415 - the path must be there first
+    from fuzz.fuzz_statements import check as statements  # noqa: PLC0415 - the same
+    from fuzz.fuzz_types import check as types  # noqa: PLC0415 - the same
+
+    found: dict[str, Check] = {"statements": statements, "types": types, "passes": passes}
+    if compiled.is_there():
+        return found
+    print("passes: left out, since numba is not installed", flush=True)
+    return {name: check for name, check in found.items() if name != "passes"}
+
+
 def main() -> int:
     """Run all fuzzers."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from fuzz.fuzz_statements import check as statements  # noqa: PLC0415 - the path must be there first
-    from fuzz.fuzz_types import check as types  # noqa: PLC0415 - the same
-
-    fuzzers: dict[str, Check] = {"statements": statements, "types": types}
+    fuzzers = _fuzzers()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)

@@ -82,10 +82,10 @@ def choice_before_noise(patch: Patch) -> None:
     original = running._choose_next
 
     def wrong(planned: Any, walk: Any, session: Any) -> Any:
-        original(planned, walk, session)
+        _, above = original(planned, walk, session)
         exact = session.fetch(f"{planned.choice.step}_exact", ("bucket",))
         selected = session.fetch("selected_keys", planned.calibrated.keys).num_rows
-        return running.decide(planned, running.choose(planned, exact, selected=selected))
+        return running.decide(planned, running.choose(planned, exact, selected=selected)), above
 
     patch.setattr(running, "_choose_next", wrong)
 

@@ -32,8 +32,10 @@ from plume.plan.printing import account_sql
 from plume.privacy.pooled import ACCOUNT, Charge
 from plume.selection import laplace_threshold as laplace_threshold_module
 from plume.selection.laplace_threshold import LaplaceThreshold
+from plume.selection.pooled_gaussian import PooledGaussian
 from plume.selection.released_users import ReleasedUsers
 from plume.selection.truncated_geometric import TruncatedGeometric
+from plume.selection.two_round_pooled_gaussian import PooledRound
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian
 
 Patch = pytest.MonkeyPatch
@@ -58,9 +60,10 @@ def query(**changes: Any) -> plume.Query:
     return plume.Query(**asked | changes)
 
 
-GAUSSIAN = query()
+GAUSSIAN = query(selection="weighted_gaussian")
 LAPLACE = query(selection="laplace_threshold", composition="basic")
 POOLED = query(selection="pooled_gaussian")
+POOLED_TWICE = query(selection="two_round_pooled_gaussian")
 RELEASED = query(measures=[plume.users(), plume.count(3)], selection="released_users", max_keys_per_user=1)
 GEOMETRIC = query(selection="truncated_geometric", max_keys_per_user=2)
 
@@ -318,6 +321,19 @@ def lower(by: float) -> Callable[[Any], int]:
     return lambda selection: math.ceil(selection.threshold - by)
 
 
+def lower_in_the_second_round(patch: Patch) -> None:
+    original = PooledRound.keep
+
+    def wrong(self: PooledRound, weights: Any, entropy: Any) -> Any:
+        return original(replace(self, threshold=self.threshold - UNIT * (self.number - 1)), weights, entropy)
+
+    patch.setattr(PooledRound, "keep", wrong)
+
+
+def one_unit_for_each_key(kind: type) -> Callable[[Patch], None]:
+    return lambda patch: patch.setattr(kind, "weight", lambda self, keys: Literal(UNIT))  # noqa: ARG005
+
+
 def narrower(factor: int) -> Callable[[Any], DiscreteLaplace]:
     return lambda selection: replace(selection.noise, scale=selection.noise.scale / factor)
 
@@ -354,6 +370,8 @@ MUTANTS: dict[str, Mutant] = {
     "accounts that are charged for nothing": Mutant(charged_for_nothing, POOLED),
     "accounts that are charged for some keys only": Mutant(charged_for_some_keys, POOLED),
     "accounts that are charged nine tenths": Mutant(charged_less, POOLED),
+    "accounts of two rounds that are charged for nothing": Mutant(charged_for_nothing, POOLED_TWICE),
+    "a threshold of the second round of a unit less": Mutant(lower_in_the_second_round, POOLED_TWICE),
     "Laplace noise lacks the number of keys": Mutant(calibrate_with("laplace_for", max_keys_per_user=1), LAPLACE),
     "Laplace noise times 0.5": Mutant(sample_scaled(DiscreteLaplace, Fraction(1, 2)), LAPLACE),
     "Laplace noise times 0.8": Mutant(sample_scaled(DiscreteLaplace, Fraction(8, 10)), LAPLACE),
@@ -385,16 +403,16 @@ MUTANTS: dict[str, Mutant] = {
     "delta not split over the keys": Mutant(threshold_of_one_key, LAPLACE),
     "delta doubled": Mutant(doubled_delta, LAPLACE),
     "selection noise lacks the number of keys": Mutant(keep_as_if(LaplaceThreshold, noise=narrower(4)), LAPLACE),
-    "every key weighs one unit": Mutant(
-        lambda patch: patch.setattr(WeightedGaussian, "weight", lambda self, keys: Literal(UNIT)),  # noqa: ARG005
-        GAUSSIAN,
-    ),
+    "every key weighs one unit": Mutant(one_unit_for_each_key(WeightedGaussian), GAUSSIAN),
+    "every key weighs the whole account": Mutant(one_unit_for_each_key(PooledGaussian), POOLED),
     "an exact coin for one key instead of several": Mutant(
         keep_as_if(TruncatedGeometric, max_keys_per_user=lambda _: 1), GEOMETRIC
     ),
     "one draw for all keys": Mutant(one_draw_for_all(RoundedGaussian), GAUSSIAN),
     "one draw for all columns": Mutant(one_draw_for_all_columns, GAUSSIAN),
-    "the draws of selection used again": Mutant(draws_of_selection_reused, query(measures=[plume.count(3)])),
+    "the draws of selection used again": Mutant(
+        draws_of_selection_reused, replace(GAUSSIAN, measures=(plume.count(3),))
+    ),
     "a seed used twice": Mutant(seed_reused, GAUSSIAN),
     "the same secret order in every run": Mutant(salt_fixed, LAPLACE),
     "floating-point noise": Mutant(float_noise, LAPLACE),

@@ -333,7 +333,7 @@ def test_an_account_that_is_rounded_down_would_be_seen_by_the_test_above(
 @pytest.mark.parametrize("change", [{"max_keys_per_user": "auto"}, {"measures": [plume.count("auto")]}], ids=str)
 def test_numbers_that_are_chosen_later_are_refused(change: dict[str, Any]) -> None:
     """A near miss: to charge accounts for other numbers than those that noise is scaled for."""
-    with pytest.raises(plume.errors.BoundError, match="must know all numbers"):
+    with pytest.raises(plume.errors.BoundError, match="needs every number to be given"):
         replace(SIMPLE, **change)
 
 

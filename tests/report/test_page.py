@@ -24,7 +24,7 @@ from plume.privacy.cost import Spent
 from plume.release import Receipt, Release
 from plume.report.page import ROWS, make_page
 from plume.tuning.need import Need, NeededNumber, TriedLimit
-from plume.tuning.recommendation import Tried
+from plume.tuning.recommendation import TuningRow
 from plume.tuning.tuning import NotPrivateTuning
 from report.strangers import KEYS, answering, releasing
 
@@ -81,7 +81,7 @@ def chosen_by(query: plume.Query) -> Iterator[Any]:
         Caution(measure.name, f"noise drowns {measure.name}", "Raise epsilon") for measure in query.measures
     )
     yield Need(query, 500, 3, 1, 0.5, 0.5, 1, "weighted Gaussian", numbers, limits, cautions)
-    tried = [Tried(1.0, "auto", limit, 2.0, query.measures[0].name, query.keys[0], 1, 0.1, 0.2) for limit in (1, 2)]
+    tried = [TuningRow(1.0, "auto", limit, 2.0, query.measures[0].name, query.keys[0], 1, 0.1, 0.2) for limit in (1, 2)]
     yield NotPrivateTuning(query, 2, (replace(tried[0], recommended=True), tried[1]))
     yield Audit(
         query.user, "plume", tuple(Finding("A", key, passed=key == query.keys[0], trials=1) for key in query.keys)

@@ -90,14 +90,14 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
             budget=plume.Budget(1e-9, 1e-6), noise="laplace", selection="weighted_gaussian", composition="tight"
         ),
         RangeError,
-        "epsilon is 1e-09; to noise of two kinds, to which delta leaves 6e-07, it must give from 6e-07 to 100000",
+        "epsilon is 1e-09; noise of two kinds, to which delta leaves 6e-07, needs an epsilon from 6e-07 to 100000",
     ),
     "epsilon too large for two kinds of noise": (
         lambda: default(
             budget=plume.Budget(1e6, 1e-6), noise="laplace", selection="weighted_gaussian", composition="tight"
         ),
         RangeError,
-        r"epsilon is 1e\+06; to noise of two kinds",
+        r"epsilon is 1e\+06; noise of two kinds",
     ),
     "delta too small for coins": (
         lambda: default(budget=plume.Budget(1, 1e-300), selection="truncated_geometric", composition="basic"),
@@ -458,6 +458,13 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
         lambda _: pl.DataFrame({"u": ["a"], "k": [object()]}),
         InputError,
         "this DataFrame cannot be read as a table",
+    ),
+    "a lazy frame that panics": (
+        lambda _: pl.LazyFrame({"u": ["a"], "k": ["x"]}).with_columns(
+            k=pl.lit(10**8).cast(pl.Date).dt.strftime("%Y") + pl.col("k")
+        ),
+        InputError,
+        "this LazyFrame cannot be read as a table",
     ),
     "a lazy frame that fails": (
         lambda _: pl.LazyFrame({"u": ["a"], "k": ["x"]}).with_columns(pl.col("u").cast(pl.Int64)),

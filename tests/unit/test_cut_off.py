@@ -158,7 +158,7 @@ def test_a_chosen_limit_says_how_many_are_above_it(share: tuple[float, float], w
 def test_a_chosen_bound_says_how_much_is_beyond_it() -> None:
     release = replace(run(asking(plume.count("auto"), plume.users())), above={BOUNDED: (0.01, 0.021)})
     assert release.cut_off == (
-        "1 to 2.1 % (95 % interval) of the contributions of each value of person, of more than 4 the largest 4, are beyond "
+        "1 to 2.1 % (95 % interval) of the contributions of each value of person (the 4 largest, where there are more) are beyond "
         f"count: max_per_key = {release.chosen[BOUNDED]}; "
         "what lies beyond max_keys_per_user = 4; how much that is stays unknown"
     )

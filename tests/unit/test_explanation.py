@@ -119,7 +119,7 @@ def test_each_strategy_is_explained_in_its_own_words() -> None:
         for name, limit in (("truncated_geometric", 1), ("weighted_gaussian", 64), ("auto", 64))
     }
     assert (
-        "truncated geometric: a key is shown by an exact coin, with a 50 % chance at 20 users, certain above 39"
+        "truncated geometric: a key is shown with a 50 % chance at 20 users, certainly above 39"
         in said["truncated_geometric"]
     )
     assert "weighted Gaussian: a key is shown if its users' weights, 1/√t each" in said["weighted_gaussian"]

@@ -14,14 +14,16 @@ from plume.auditing.cells import measures, novel_keys, secret_order, shared_keys
 from plume.auditing.choice import choice, with_fixed_numbers
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import invariants
-from plume.auditing.made_up import without_conditions
+from plume.auditing.made_up_tables import without_conditions
 from plume.auditing.noise import noise, noise_of_selected_keys
 from plume.auditing.shared_noise import shared_noise
 from plume.auditing.statistics import ALPHA
 from plume.auditing.trial import Trial
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
-from plume.errors import UsageError, printable, shown, type_in_words
+from plume.errors import UsageError, printable, shown
+from plume.limit_meaning import name_limit
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget
 from plume.privacy.cost import Cost, EpsilonCost
 from plume.query import Query
@@ -96,11 +98,10 @@ def _line(finding: Finding) -> str:
 def audit(query: Query, *, engine: Engine | None = None, pipeline: str = "plume", trials: int = _TRIALS) -> Audit:
     """Put a query to the test on made-up neighbouring data: nobody's data is read and no budget spent.
 
-    Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than epsilon
-    and delta allow, D what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
+    Layer A checks, without noise, what must hold exactly; B checks the noise itself; C checks that one user more makes no event likelier
+    than epsilon and delta allow; D checks what only whole releases show. `trials` is how many pairs of neighbours the statistics get.
     """
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+    refuse_other_than_query(query)
     if isinstance(trials, bool) or not isinstance(trials, int) or trials < _LEAST_TRIALS:
         raise UsageError(f"trials is {shown(trials)}; it must be a whole number of at least {_LEAST_TRIALS}.")
     if not query.keys:
@@ -158,7 +159,6 @@ def _loud(query: Query) -> Query:
 
 def _described(query: Query) -> str:
     measures = ", ".join(measure.name for measure in query.measures)
-    grouped = (
-        f"per {', '.join(query.keys)}, {query.max_keys_per_user} keys per {query.user}" if query.keys else "in total"
-    )
+    limit = name_limit(query.max_keys_per_user, query.user)
+    grouped = f"per {', '.join(query.keys)}, {limit}" if query.keys else "in total"
     return f"{measures} {grouped}, epsilon {query.budget.epsilon:g}, delta {query.budget.delta:g}"

@@ -12,7 +12,7 @@ import numpy as np
 
 from plume.auditing.claims import added_up
 from plume.auditing.finding import Answered, Finding
-from plume.auditing.made_up import Row, crowd, records, with_public
+from plume.auditing.made_up_tables import Row, crowd, records, with_public
 from plume.auditing.statistics import Floats, Seen, along_the_difference, is_rarer_than, largest_epsilon_shown
 from plume.auditing.trial import Trial
 from plume.calibration.calibrated_query import CAP

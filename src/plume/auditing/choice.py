@@ -11,7 +11,7 @@ import pyarrow as pa
 from plume.auditing.cells import measures
 from plume.auditing.finding import Finding
 from plume.auditing.invariants import claims_hold
-from plume.auditing.made_up import crowd, records, with_public
+from plume.auditing.made_up_tables import crowd, records, with_public
 from plume.auditing.noise import follows
 from plume.auditing.statistics import Floats, Seen, epsilon_shown
 from plume.auditing.trial import Trial
@@ -122,11 +122,11 @@ def _noises(chooser: Choice) -> list[tuple[str, RoundedGaussian]]:
 
 
 def _noise_on_histogram(chooser: Choice, releases: list[Noised]) -> Iterator[Finding]:
-    """What was added to histograms must have the law it is said to have."""
+    """What was added to histograms must follow the stated law."""
     for column, noise in _noises(chooser):
         drawn = np.concatenate([_numbers(one.released[column]) - _numbers(one.exact[column]) for one in releases])
         passed = follows(drawn, noise.standard_deviation, partial(_tail, noise))
-        yield Finding("B", f"{chooser.what}: noise on {column} has the law it is said to have", passed, len(drawn))
+        yield Finding("B", f"{chooser.what}: noise on {column} follows the stated law", passed, len(drawn))
 
 
 def _tail(noise: RoundedGaussian, sign: int, steps: int) -> float:

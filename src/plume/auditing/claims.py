@@ -11,7 +11,7 @@ from plume.privacy.cost import Cost, EpsilonCost, total_mu
 
 
 @dataclass(frozen=True)
-class Claim:
+class ColumnClaim:
     """A released column that is one part of the plan, noise and all."""
 
     column: str
@@ -36,15 +36,15 @@ class Claim:
         return self.part.noise.tail(reached + (1 if sign < 0 and fine > 1 else 0))
 
 
-def claims(explanation: Explanation) -> tuple[Claim, ...]:
+def claims(explanation: Explanation) -> tuple[ColumnClaim, ...]:
     """List the columns that are one part each; of others, such as a mean, nothing simple can be said."""
-    calibrated, listed = explanation.calibrated, list[Claim]()
+    calibrated, listed = explanation.calibrated, list[ColumnClaim]()
     names = [column for measure in calibrated.measures for column in measure.mechanism.columns]
     for measure in calibrated.measures:
         parts = {part.name: measure.covered(part) for part in measure.mechanism.parts()}
         for column, part in measure.mechanism.columns.items():
             listed += [
-                Claim(column, names.index(column), one)
+                ColumnClaim(column, names.index(column), one)
                 for one in calibrated.parts
                 if part is not None and one.columns == parts[part]
             ]

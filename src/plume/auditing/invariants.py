@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from plume.auditing.claims import added_up, claims, paid
 from plume.auditing.finding import Answered, Finding
-from plume.auditing.made_up import Row, crowd, records, with_private, with_public
+from plume.auditing.made_up_tables import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
 from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.calibrated_query import CAP
@@ -169,7 +169,7 @@ def _weights(given: pa.Table, explanation: Explanation) -> dict[str, int]:
 
 
 def _excess(explanation: Explanation, before: Answered, after: Answered, keys: list[str]) -> float:
-    """By how much the change exceeds what the noise of a part pays for, at the most."""
+    """The most by which the change exceeds what the noise of a part pays for."""
     worst = max(_changed_norms(explanation, before, after, keys).values(), default=0.0)
     return worst if not math.isnan(worst) else math.inf
 

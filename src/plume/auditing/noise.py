@@ -6,10 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
-from plume.auditing.claims import Claim, claims
+from plume.auditing.claims import ColumnClaim, claims
 from plume.auditing.finding import Answered, Finding
 from plume.auditing.independence import apart, of_different_columns, of_different_keys
-from plume.auditing.made_up import Row, crowd, with_public
+from plume.auditing.made_up_tables import Row, crowd, with_public
 from plume.auditing.statistics import Floats, Seen, has_rate
 from plume.auditing.trial import Trial
 from plume.explanation import Explanation
@@ -30,25 +30,25 @@ def noise(trial: Trial, draws: int) -> list[Finding]:
     explanation = known.explain()
     first, second = known.release(_EMPTY), known.release(_EMPTY)
     small = all(part.standard_deviation < _SMALL * float(part.part.unit) for part in explanation.calibrated.parts)
-    found = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
+    findings = [Finding("D", "two releases never draw the same noise", small or first.values != second.values, 2)]
     for claim in claims(explanation):
-        found += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
-    return [*found, *_of_columns_together(explanation, first)]
+        findings += _of_column(claim, _drawn(claim, first), _drawn(claim, second))
+    return [*findings, *_of_columns_together(explanation, first)]
 
 
-def _drawn(claim: Claim, answered: Answered, exact: float = 0.0) -> Floats:
+def _drawn(claim: ColumnClaim, answered: Answered, exact: float = 0.0) -> Floats:
     """The noise on a column, in released steps, around the exact value that all keys have."""
     drawn: Floats = np.array([values[claim.position] - exact for values in answered.values.values()])
     return drawn / float(claim.step)
 
 
-def _of_column(claim: Claim, drawn: Floats, again: Floats) -> list[Finding]:
+def _of_column(claim: ColumnClaim, drawn: Floats, again: Floats) -> list[Finding]:
     trials = len(drawn)
     on_grid = bool(np.all(np.rint(drawn) == drawn))
     return [
         Finding(
             LAYER,
-            f"{claim.column}: noise has the law it is said to have",
+            f"{claim.column}: noise follows the stated law",
             follows(drawn, claim.deviation, claim.tail),
             trials,
         ),
@@ -74,7 +74,7 @@ def _of_columns_together(explanation: Explanation, answered: Answered) -> Iterat
         yield Finding("D", "the noise of different columns is independent", apart(pairs), len(answered.keys))
 
 
-def _in_one_measure(explanation: Explanation, one: Claim, other: Claim) -> bool:
+def _in_one_measure(explanation: Explanation, one: ColumnClaim, other: ColumnClaim) -> bool:
     return any(
         {one.column, other.column} <= set(measure.mechanism.columns) for measure in explanation.calibrated.measures
     )
@@ -102,7 +102,7 @@ def noise_of_selected_keys(trial: Trial, draws: int) -> list[Finding]:
     ]
 
 
-def _said_of_selected(claim: Claim, explanation: Explanation, users: int) -> tuple[str, Tail]:
+def _said_of_selected(claim: ColumnClaim, explanation: Explanation, users: int) -> tuple[str, Tail]:
     """Say what is claimed of the noise on keys with these users that were selected: its law, unless it is what selected them."""
     strategy = explanation.calibrated.releasing
     if strategy is None or not set(claim.part.columns) & set(explanation.calibrated.released_by_selection):

@@ -5,9 +5,9 @@ from plume.auditing.finding import Finding
 from plume.report.sheet import Listing, Mark, Sheet, show_sheet
 
 _LAYERS = (
-    "Layer A checks without noise what must hold exactly, B the noise itself, C that no event is likelier with one user more than "
-    "epsilon and delta allow, D what only whole releases show. Claimed is the epsilon that may be seen at most, found the one that is "
-    "there at least."
+    "Layer A checks, without noise, what must hold exactly; B checks the noise itself; C checks that one user more makes no event likelier "
+    "than epsilon and delta allow; D checks what only whole releases show. Claimed is the largest epsilon that is allowed; found is one "
+    "that the real one is not below."
 )
 _NO_PROOF = "The data was made up, and no budget was spent. A failure is a bug; a pass is not a proof."
 

@@ -12,11 +12,11 @@ from itertools import combinations
 import numpy as np
 
 from plume.auditing.cells import secret_order
-from plume.auditing.claims import Claim, claims
+from plume.auditing.claims import ColumnClaim, claims
 from plume.auditing.finding import Finding
 from plume.auditing.independence import apart, of_different_columns, of_different_keys
 from plume.auditing.invariants import claims_hold
-from plume.auditing.made_up import Row, crowd, records
+from plume.auditing.made_up_tables import Row, crowd, records
 from plume.auditing.noise import follows
 from plume.auditing.statistics import ALPHA, Floats, largest_epsilon_shown
 from plume.auditing.trial import Trial
@@ -131,21 +131,21 @@ def _noise(known: Trial, draws: int) -> Iterator[Finding]:
         yield Finding("D", "the noise of different columns is independent", apart(pairs), draws)
 
 
-def _of_column(claim: Claim, drawn: Floats) -> Iterator[Finding]:
+def _of_column(claim: ColumnClaim, drawn: Floats) -> Iterator[Finding]:
     """Of each draw one key tells of the law, in turns; the total tells of what keys share."""
     draws, keys = drawn.shape
     in_turns = drawn[np.arange(draws), np.arange(draws) % keys]
     holds = follows(in_turns, claim.deviation, claim.tail)
-    yield Finding("B", f"{claim.column}: noise has the law it is said to have", holds, draws)
+    yield Finding("B", f"{claim.column}: noise follows the stated law", holds, draws)
     on_grid = bool(np.all(np.rint(drawn) == drawn))
     yield Finding("B", f"{claim.column}: values lie on a grid", on_grid, draws)
-    yield Finding("B", f"{claim.column}: keys share what they are said to share", has_covariance(claim, drawn), draws)
+    yield Finding("B", f"{claim.column}: keys share as much noise as stated", has_covariance(claim, drawn), draws)
     series = (drawn.sum(axis=1), drawn[:, 0])
     alone = apart([pair for one in series for pair in of_different_keys(one)])
     yield Finding("D", f"{claim.column}: draws of different runs do not depend on each other", alone, draws)
 
 
-def has_covariance(claim: Claim, drawn: Floats) -> bool:
+def has_covariance(claim: ColumnClaim, drawn: Floats) -> bool:
     """Return whether products of the noise of any two keys are as large, on average, as they are said to be.
 
     For normal numbers each mean of products is farther off than `reach` with a chance of at most 2 exp(-x) (Laurent and Massart 2000,

@@ -49,15 +49,15 @@ def largest_epsilon_shown(one: Floats, other: Floats, delta: float) -> float:
     halves = [(sample[: len(sample) // 2], sample[len(sample) // 2 :]) for sample in (one, other)]
     (first, first_test), (second, second_test) = halves
     tests = [(first, second, first_test, second_test), (second, first, second_test, first_test)]
-    found = [0.0]
+    epsilons = [0.0]
     for likelier, rarer, test_likelier, test_rarer in tests:
         sign, limit = _best_event(likelier, rarer, delta)
-        found.append(epsilon_shown(_seen(sign * test_likelier, limit), _seen(sign * test_rarer, limit), delta))
-    return max(found)
+        epsilons.append(epsilon_shown(_seen(sign * test_likelier, limit), _seen(sign * test_rarer, limit), delta))
+    return max(epsilons)
 
 
 def _best_event(likelier: Floats, rarer: Floats, delta: float) -> tuple[int, float]:
-    return max((_best_limit(sign, likelier, rarer, delta) for sign in (1, -1)), key=lambda found: found[0])[1:]
+    return max((_best_limit(sign, likelier, rarer, delta) for sign in (1, -1)), key=lambda event: event[0])[1:]
 
 
 def _best_limit(sign: int, likelier: Floats, rarer: Floats, delta: float) -> tuple[float, int, float]:

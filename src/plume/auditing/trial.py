@@ -8,7 +8,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.auditing.finding import Answered
-from plume.auditing.made_up import Row, table
+from plume.auditing.made_up_tables import Row, table
 from plume.auditing.watching import Noised, Replaying, Watching
 from plume.engines.engine import Engine
 from plume.engines.execute import draw

@@ -201,7 +201,7 @@ def _with_gaussian(shared: _Shared, strategy: str | None) -> CalibratedQuery:
 
 
 def moved_by_size(measures: tuple[MeasureColumns, ...], parts: tuple[CalibratedPart, ...]) -> tuple[Moved, ...] | None:
-    """Say of each part what a user moves at the most, and by which size of rows; None, unless all noise is paid in squares."""
+    """Say of each part the most that a user moves, and by which size of rows; None, unless all noise is paid in squares."""
     if not all(isinstance(part.noise, RoundedGaussian) for part in parts):
         return None
     return tuple(Moved(part.columns, _size_of(part, measures), part.moved) for part in parts)

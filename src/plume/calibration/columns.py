@@ -35,8 +35,8 @@ class MeasureColumns:
     @property
     def size(self) -> Size:
         """How large a row is for the measure, in the plan's columns."""
-        found = self.mechanism.size()
-        return replace(found, of=tuple(rename(expression, self.raw) for expression in found.of))
+        size = self.mechanism.size()
+        return replace(size, of=tuple(rename(expression, self.raw) for expression in size.of))
 
     def covered(self, part: Part) -> tuple[str, ...]:
         """The columns of a part."""
@@ -53,7 +53,7 @@ def columns_of_measures(query: Query) -> tuple[MeasureColumns, ...]:
     values = values_of(query)
     raw: dict[Aggregate, str] = {}
     state: dict[Expression, str] = {}
-    found = []
+    measures = []
     for number, mechanism in enumerate(query.measures, start=1):
         prefix = f"measure_{number}"
         its_raw = {
@@ -65,8 +65,8 @@ def columns_of_measures(query: Query) -> tuple[MeasureColumns, ...]:
             for name, expression in mechanism.preprocess().items()
         }
         released = _released(mechanism, prefix)
-        found.append(MeasureColumns(mechanism, its_raw, its_state, released))
-    return tuple(found)
+        measures.append(MeasureColumns(mechanism, its_raw, its_state, released))
+    return tuple(measures)
 
 
 def _released(mechanism: Mechanism, prefix: str) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from plume.mechanisms.margins import LEVEL, Blur, quotient
+from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
 from plume.plan.aggregates import Max, Sum
 from plume.plan.expressions import Bucket, Clamp, Column, Comparator, Compare, Expression, Integer, Literal
@@ -24,6 +26,22 @@ _CERTAIN = 2.0**53
 Share = tuple[float, float]
 """Between which shares of a whole a part of it lies, with a probability of 0.95."""
 NOTHING_KNOWN: Share = (0.0, 1.0)
+
+
+class HistogramNoiser:
+    """What noisers of histograms share: buckets are public, play the part of keys, and have draws of their own."""
+
+    keys: tuple[str, ...] = (BUCKET,)
+    passes: tuple[str, ...] = ()
+    chooses_rows: bool = False
+    account: None = None
+    moved: None = None
+    known_keys: None = None
+
+    def begun(self, entropy: Entropy) -> Self:
+        """Share nothing: every bucket has draws of its own."""
+        del entropy
+        return self
 
 
 def list_buckets(number: int) -> pa.Table:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, Share, most_of_noise, share_of_last
+from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, HistogramNoiser, Share, most_of_noise, share_of_last
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
 from plume.noise.gaussian import RoundedGaussian
@@ -38,7 +38,7 @@ EDGES = (1, *(one + 1 for one in CANDIDATES))
 
 
 @dataclass(frozen=True)
-class NoiseKeysPerUser:
+class NoiseKeysPerUser(HistogramNoiser):
     """Buckets of the histogram come in, all of them always, and go out with noise.
 
     Guarantee: each user is in one bucket, in which they change the number of users by at most 1 and their fullness by at most 2**10. Both
@@ -54,12 +54,6 @@ class NoiseKeysPerUser:
     """Buckets play the part of keys, and each user is in one."""
     reads: tuple[str, ...] = (USERS, FULLNESS)
     writes: tuple[str, ...] = (BUCKET, USERS, FULLNESS)
-    keys: tuple[str, ...] = (BUCKET,)
-    passes: tuple[str, ...] = ()
-    chooses_rows: bool = False
-    account: None = None
-    moved: None = None
-    known_keys: None = None
 
     @property
     def buckets(self) -> int:
@@ -70,11 +64,6 @@ class NoiseKeysPerUser:
     def costs(self) -> tuple[GaussianCost, ...]:
         """What both columns spend together."""
         return (GaussianCost(self.what, mu=math.hypot(1 / float(self.users.scale), FULL / float(self.fullness.scale))),)
-
-    def begun(self, entropy: Entropy) -> "NoiseKeysPerUser":
-        """Share nothing: every bucket has draws of its own."""
-        del entropy
-        return self
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise both columns of every bucket, once."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.special import erfcx
 
-from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, Share, share_of_last
+from plume.choosing.histogram import BUCKET, NOTHING_KNOWN, HistogramNoiser, Share, share_of_last
 from plume.mechanisms.open_bound import OpenBound
 from plume.noise.batches import exact_integers
 from plume.noise.entropy import Entropy
@@ -26,7 +26,7 @@ _WIDTHS, _CHANCE_OF_NOISE = (1, 2, 4), 1e-4
 
 
 @dataclass(frozen=True)
-class NoiseSizes:
+class NoiseSizes(HistogramNoiser):
     """Buckets of the histogram come in, all of them always, and go out with noise.
 
     Guarantee: of one user at most `max_keys_per_user` contributions are in its buckets, possibly all in one. So they change it by at most
@@ -43,12 +43,6 @@ class NoiseSizes:
     max_keys_per_user: int
     reads: tuple[str, ...] = (PAIRS,)
     writes: tuple[str, ...] = (BUCKET, PAIRS)
-    keys: tuple[str, ...] = (BUCKET,)
-    passes: tuple[str, ...] = ()
-    chooses_rows: bool = False
-    account: None = None
-    moved: None = None
-    known_keys: None = None
 
     @property
     def buckets(self) -> int:
@@ -59,11 +53,6 @@ class NoiseSizes:
     def costs(self) -> tuple[GaussianCost, ...]:
         """What it spends; all keys of a user may be in one bucket, so squares do not help."""
         return (GaussianCost(self.what, mu=self.max_keys_per_user / float(self.pairs.scale)),)
-
-    def begun(self, entropy: Entropy) -> "NoiseSizes":
-        """Share nothing: every bucket has draws of its own."""
-        del entropy
-        return self
 
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Noise every bucket, once."""

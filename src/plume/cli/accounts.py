@@ -47,7 +47,9 @@ def show_datasets(file: Path, layout: str) -> None:
         for dataset in datasets:
             _show(dataset)
         for release_id, state in ledger.unfinished().items():
-            _say(f"release {release_id} is {state}; `plume ledger recover` tidies up, the same release id goes on")
+            _say(
+                f"release {release_id} is {state}; `plume ledger recover` tidies up, and the same release id finishes it at no further cost"
+            )
     if file.stat().st_mode & _OTHERS_MAY_WRITE:
         click.echo(f"Others may change {printable(str(file))}; chmod 600 keeps them out.", err=True)
 
@@ -67,7 +69,7 @@ def _show(dataset: Dataset) -> None:
         f"{dataset.name}: spent epsilon {spent.epsilon:.9g} at delta {spent.delta:.3g}, "
         f"of epsilon {budget.epsilon:.9g} and delta {budget.delta:.3g}; added up, epsilon {dataset.left:.9g} is left"
     )
-    _say("  releases cost less together than added up; `plume ledger plan` says what still fits of a query")
+    _say("  releases cost less together than added up; `plume ledger plan` says whether a query still fits")
 
 
 def plan_query(options: Mapping[str, Any]) -> None:
@@ -96,11 +98,11 @@ def show_history(file: Path, layout: str) -> None:
 
 def verify_ledger(file: Path, head: str | None, layout: str) -> None:
     """Print the head of a ledger that is as it should be."""
-    found = Ledger(file).verify(head)
+    verified = Ledger(file).verify(head)
     if layout == "json":
-        _put_json({"verified": True, "head": found})
+        _put_json({"verified": True, "head": verified})
     else:
-        _say(f"all is well; ledger head {found}")
+        _say(f"all is well; ledger head {verified}")
 
 
 def recover_releases(file: Path) -> None:

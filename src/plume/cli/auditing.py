@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from plume.auditing.audit import audit
-from plume.cli.asking import make_engine, make_query
+from plume.cli.query_and_engine import make_engine, make_query
 from plume.cli.targets import check_targets
 from plume.cli.terminal import put, remarks
 from plume.errors import AuditFailed

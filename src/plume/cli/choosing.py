@@ -114,10 +114,15 @@ def expect(**options: Any) -> None:
     type=(str, NUMBER),
     multiple=True,
     metavar="MEASURE NUMBER",
-    help="What a measure is in such a key, which --error is relative to; repeatable.",
+    help="Value of a measure in such a key, which --error is relative to; repeatable.",
 )
 @click.option(
-    "--chance", type=NUMBER, default=0.95, show_default=True, metavar="NUMBER", help="How likely all of it must hold."
+    "--chance",
+    type=NUMBER,
+    default=0.95,
+    show_default=True,
+    metavar="NUMBER",
+    help="How likely it must be that all of it holds.",
 )
 @keys_of_user_option
 @click.option(

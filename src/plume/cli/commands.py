@@ -7,6 +7,7 @@ import click
 
 from plume.cli.help import HelpfulCommand
 from plume.cli.options import (
+    ENGINES,
     OneForm,
     engine_errors_option,
     engine_options,
@@ -17,8 +18,10 @@ from plume.cli.options import (
     pipeline_option,
     query_options,
     quiet_option,
+    seed_option,
     stdin_option,
     table_options,
+    text_layout_option,
     whole_number,
 )
 
@@ -105,17 +108,8 @@ def sql(**options: Any) -> None:
 @optional_query_options
 @table_options
 @pipeline_option
-@click.option(
-    "--sql", "dialect", type=click.Choice(["duckdb", "spark"]), help="Print the steps in this engine's SQL instead."
-)
-@click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or for programs.",
-)
+@click.option("--sql", "dialect", type=click.Choice(ENGINES), help="Print the steps in this engine's SQL instead.")
+@text_layout_option
 def explain(**options: Any) -> None:
     """Say how a query would be answered; touches no data.
 
@@ -171,20 +165,13 @@ def audit(**options: Any) -> None:
     "--users", callback=whole_number(1, 10**12), required=True, metavar="N", help="How many to make up, such as 1e6."
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="FILE", help="A .parquet file.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="The same seed, the same data.",
-)
+@seed_option(default=0)
 @force_option
 @quiet_option
 def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None:
     """Make up the paper's synthetic data, of any size.
 
-    Columns user and key, about ten rows a user, in bounded memory. Nobody real is in them, so they have a seed.
+    Columns user and key, about ten rows a user, in bounded memory. Nobody real is in the data, so it has a seed.
     """
     from plume.cli.synthesis import write_data  # noqa: PLC0415 - imports Arrow
 
@@ -206,14 +193,7 @@ def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None
     metavar="N",
     help="How many to make up.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="The same seed, the same data.",
-)
+@seed_option(default=1)
 @quiet_option
 def demo(*, users: int, seed: int, quiet: bool) -> None:
     """Release made-up recipe searches, private beside exact.

@@ -119,7 +119,7 @@ def _kept_back(release: Release, exact: Exact) -> str:
     alone = sorted(spelling for spelling in exact.misspellings - _spellings(release) if exact.people[spelling] == 1)
     examples = alone[:: -(-len(alone) // _SHOWN_MISSPELLINGS) or 1]
     return (
-        f"{len(alone):,} misspellings that only one person typed, whom they could give away"
+        f"{len(alone):,} misspellings that only one person typed, and that could identify this person"
         f"{': ' if examples else ''}{', '.join(examples)}."
     )
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from plume.cli.asking import declare, make_query
+from plume.cli.query_and_engine import declare, make_query
 from plume.cli.statement_text import read_text
 from plume.cli.terminal import put
 from plume.explanation import Explanation

@@ -10,25 +10,25 @@ import click
 
 from plume.settings import SETTINGS
 
-MOST_NEEDED = "What most people need"
+MOST_NEEDED = "Common options"
 _ALL, _OTHERS = "Options", "Other options"
 _FIRST = ("--user", "--key", "--measure", "--max-keys-per-user", "--epsilon", "--delta", "--where")
 GROUPS: dict[str, tuple[str, ...]] = {
     MOST_NEEDED: (*_FIRST, "--intervals", "--out", "--report"),
-    "What must hold": ("--error", "--absolute-error", "--total", "--chance"),
-    "What to try": (
+    "Accuracy to reach": ("--error", "--absolute-error", "--total", "--chance"),
+    "Values to try": (
         *("--limit", "--at-epsilon", "--at-selection", "--at-measure"),
         *("--users-per-key", "--keys-of-user", "--values-of-user"),
     ),
-    "What names in a statement mean": ("--table", "--public-table", "--unit"),
-    "More about what to ask": (
+    "Tables of the statement": ("--table", "--public-table", "--unit"),
+    "More about the query": (
         *("--query", "--key-as", "--no-keys"),
         *(setting.flag for setting in SETTINGS if setting.flag not in (*_FIRST, "--key-as")),
         "--pipeline",
     ),
-    "Where results go": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),
-    "Where it is charged": ("--ledger", "--dataset", "--release-id"),
-    "Who does the work": (
+    "Output": ("--format", "--sql", "--top", "--unreliable", "--record", "--force", "--quiet"),
+    "Ledger": ("--ledger", "--dataset", "--release-id"),
+    "Engine": (
         *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory", "--engine-errors-to"),
         *("--spark-lookup", "--spark-store", "--spark-master", "--spark-remote", "--spark-conf"),
     ),

@@ -7,18 +7,9 @@ import click
 
 from plume.cli.help import HelpfulGroup
 from plume.cli.number_types import NUMBER
-from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options
+from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options, text_layout_option
 
 _file = click.argument("file", type=click.Path(path_type=Path))
-
-_layout = click.option(
-    "--format",
-    "layout",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="For people, or for programs.",
-)
 
 
 @click.group(
@@ -42,12 +33,16 @@ def ledger() -> None:
 
 @ledger.command(examples=("plume ledger create budget.ledger --dataset searches --epsilon 3 --delta 1e-5",))
 @_file
-@click.option("--dataset", required=True, metavar="NAME", help="What to call it.")
+@click.option("--dataset", required=True, metavar="NAME", help="Name of the dataset.")
 @click.option(
-    "--epsilon", type=NUMBER, required=True, metavar="NUMBER", help="The most all its releases may spend together."
+    "--epsilon", type=NUMBER, required=True, metavar="NUMBER", help="The most that all its releases may spend together."
 )
 @click.option(
-    "--delta", type=NUMBER, default=0.0, metavar="NUMBER", help="The same; above 0 unless all keys are public."
+    "--delta",
+    type=NUMBER,
+    default=0.0,
+    metavar="NUMBER",
+    help="The largest delta of all its releases together; above 0 unless all keys are public.",
 )
 def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
     """Give a dataset a budget, in a new ledger or in an existing one."""
@@ -58,7 +53,7 @@ def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
 
 @ledger.command(examples=("plume ledger show budget.ledger",))
 @_file
-@_layout
+@text_layout_option
 def show(*, file: Path, layout: str) -> None:
     """Say what each dataset may spend, has spent and has left."""
     from plume.cli.accounts import show_datasets  # noqa: PLC0415 - imports SQLite and more
@@ -83,7 +78,7 @@ def show(*, file: Path, layout: str) -> None:
 @optional_query_options
 @table_options
 @pipeline_option
-@_layout
+@text_layout_option
 def plan(**options: Any) -> None:
     """Say whether a query would fit, and the largest epsilon with which it would.
 
@@ -98,7 +93,7 @@ def plan(**options: Any) -> None:
     short_help="List what happened, when, and what it spent.", examples=("plume ledger history budget.ledger",)
 )
 @_file
-@_layout
+@text_layout_option
 def history(*, file: Path, layout: str) -> None:
     """List what happened, in order: what was asked, when, and what it spent.
 
@@ -113,12 +108,12 @@ def history(*, file: Path, layout: str) -> None:
     short_help="Check the file, its entries and the released files.", examples=("plume ledger verify budget.ledger",)
 )
 @_file
-@click.option("--head", metavar="HASH", help="A head that was remembered, as `plume run` prints it.")
-@_layout
+@click.option("--head", metavar="HASH", help="A head noted earlier, as `plume run` prints it.")
+@text_layout_option
 def verify(*, file: Path, head: str | None, layout: str) -> None:
     """Check the file, the chain of entries, the budgets and the released files.
 
-    An older copy of a ledger is a good ledger by itself; only a remembered head tells.
+    An older copy of a ledger is valid by itself; only a head noted earlier shows that it is old.
     """
     from plume.cli.accounts import verify_ledger  # noqa: PLC0415 - imports SQLite and more
 

@@ -88,8 +88,8 @@ def _value(node: ast.expr, call: str, text: str) -> Any:
             # Not node.id, where Python has normalised letters: a column is called exactly what it is called.
             return ast.get_source_segment(call, node) or node.id
         case _:
-            found = ast.get_source_segment(call, node)
-            raise MeasureError(f"measure {text!r} holds {found!r}; {_ARGUMENTS}.")
+            written = ast.get_source_segment(call, node)
+            raise MeasureError(f"measure {text!r} holds {written!r}; {_ARGUMENTS}.")
 
 
 def _make(function: str, given: list[tuple[str | None, Any]], text: str) -> Mechanism:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plume.cli.asking import make_query
 from plume.cli.output import print_result
 from plume.cli.people import read_keys_of_user
+from plume.cli.query_and_engine import make_query
 from plume.tuning.need import need
 
 # Every query has an epsilon; which one does not matter here.
@@ -14,7 +14,7 @@ _ANY_EPSILON = 1.0
 
 def print_need(options: Mapping[str, Any]) -> None:
     """Print what accuracy costs: what people read, or what programs do."""
-    found = need(
+    needed = need(
         make_query({**options, "epsilon": _ANY_EPSILON}),
         users=options["users"],
         error=options["error"],
@@ -25,4 +25,4 @@ def print_need(options: Mapping[str, Any]) -> None:
         values_of_user=options["values_of_user"],
         limits=options["limits"],
     )
-    print_result(found, options["layout"])
+    print_result(needed, options["layout"])

@@ -173,16 +173,22 @@ def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...
     return dict(value.split("=", 1) for value in values)
 
 
+ENGINES = ("duckdb", "spark")
+"""The engines by their names; `cli/query_and_engine.py` makes them."""
 engine_options = combine_options(
     click.option(
         "--engine",
-        type=click.Choice(["duckdb", "spark"]),
+        type=click.Choice(ENGINES),
         default="duckdb",
         show_default=True,
         help="Where the query runs: in this process, or on a cluster.",
     ),
-    click.option("--memory-limit", metavar="SIZE", help="Such as 4GB; DuckDB's default is most of the machine."),
-    click.option("--threads", type=click.IntRange(min=1), metavar="N", help="DuckDB's default is one per core."),
+    click.option(
+        "--memory-limit", metavar="SIZE", help="Memory for DuckDB, such as 4GB; most of the machine by default."
+    ),
+    click.option(
+        "--threads", type=click.IntRange(min=1), metavar="N", help="Threads for DuckDB; one per core by default."
+    ),
     click.option(
         "--temp-directory",
         type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
@@ -195,7 +201,7 @@ engine_options = combine_options(
         help="How Spark looks up whether a key was selected.",
     ),
     click.option("--spark-store", metavar="URL", help="The Redis server of --spark-lookup store, redis://host:6379."),
-    click.option("--spark-master", metavar="MASTER", help="Such as 'local[4]' or spark://host:7077."),
+    click.option("--spark-master", metavar="MASTER", help="Where Spark runs, such as 'local[4]' or spark://host:7077."),
     click.option("--spark-remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."),
     click.option(
         "--spark-conf",
@@ -308,6 +314,26 @@ pipeline_option = click.option(
     help="Which of the paper's pipelines to run.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Show only errors on standard error.")
+text_layout_option = click.option(
+    "--format",
+    "layout",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
+
+
+def seed_option(*, default: int) -> Option:
+    """Make the option of what made-up data is drawn from."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help="The same seed makes the same data.",
+    )
 
 
 def whole_number(least: int, greatest: int) -> Callable[[click.Context, click.Parameter, Any], int]:

@@ -16,8 +16,8 @@ _PUBLIC = "public_keys"
 def read_public_keys(path: Path, keys: Sequence[str]) -> pa.Table:
     """Read the key columns of a file, as a run reads them."""
     with DuckDB().open({_PUBLIC: Table(path, dict.fromkeys(keys, Kind.TEXT))}) as session:
-        found = session.schema(_PUBLIC)
-        missing = [key for key in keys if key not in found]
+        schema = session.schema(_PUBLIC)
+        missing = [key for key in keys if key not in schema]
         if missing:
             raise PublicKeysError(
                 f"public_keys has no column {missing[0]!r}; it needs the key columns {', '.join(keys)}."

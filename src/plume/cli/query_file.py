@@ -67,8 +67,8 @@ _WRITTEN = {SettingKind.CONDITION: "text", SettingKind.KEYS: "text", SettingKind
 
 def read_query_file(path: Path) -> dict[str, Any]:
     """Read a file as options by their names, or say which of its lines is wrong."""
-    found = _parse(path)
-    for name, value in found.items():
+    settings = _parse(path)
+    for name, value in settings.items():
         if name not in _KINDS:
             raise UsageError(
                 f"{path.name!r} says {name!r}, which is not a setting; the settings are {', '.join(_KINDS)}."
@@ -77,9 +77,9 @@ def read_query_file(path: Path) -> dict[str, Any]:
         fits = _is_keys if name == "keys" else _FITS[kind]
         if not fits(value):
             raise UsageError(f"{path.name!r} says {name} = {value!r}; it must be {_WRITTEN.get(kind, kind.value)}.")
-    if "key_expressions" in found and isinstance(found.get("keys"), dict):
+    if "key_expressions" in settings and isinstance(settings.get("keys"), dict):
         raise UsageError(f"{path.name!r} says keys and key_expressions, both as tables; give one of them.")
-    return {option: value for name, given in found.items() for option, value in _as_options(name, given).items()}
+    return {option: value for name, given in settings.items() for option, value in _as_options(name, given).items()}
 
 
 def _as_options(name: str, value: Any) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from plume.cli.asking import declare, find_dataset, make_engine, make_query
 from plume.cli.output import (
     RECORD_ENDINGS,
     ROWS_ENDINGS,
@@ -16,6 +15,7 @@ from plume.cli.output import (
     write_rows,
 )
 from plume.cli.progress import showing
+from plume.cli.query_and_engine import declare, find_dataset, make_engine, make_query
 from plume.cli.standard_input import files_behind
 from plume.cli.statement_text import read_text
 from plume.cli.targets import ERRORS_ENDINGS, REPORT_ENDINGS, check_targets

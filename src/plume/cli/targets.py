@@ -71,9 +71,9 @@ def _is_reachable(path: Path) -> bool:
 
 def _refuse_what_is_read(target: Path, options: Mapping[str, Any], data: Sequence[str]) -> None:
     """Refuse to replace what a command reads or charges, which --force alone must not be able to do."""
-    found = _identity(target)
+    target_identity = _identity(target)
     for what, identity in _read(options, data):
-        if found == identity:
+        if target_identity == identity:
             raise OutputError(f"{str(target)!r} is {what}; give another name.")
     ledger = options.get("ledger")
     if ledger is not None and _identity(target.resolve().parent) == _identity(Ledger(ledger).shelf.folder):

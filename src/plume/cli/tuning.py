@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from plume.cli.asking import make_query
 from plume.cli.measure_text import parse_measure
 from plume.cli.output import print_result
+from plume.cli.query_and_engine import make_query
 from plume.cli.targets import REPORT_ENDINGS, check_targets
 from plume.cli.terminal import remarks
 from plume.output.files import with_not_private_suffix

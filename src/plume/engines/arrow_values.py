@@ -35,15 +35,15 @@ def refuse_unreadable(schema: pa.Schema, wanted: Collection[str]) -> None:
             )
 
 
-def _is_readable(found: pa.DataType) -> bool:
+def _is_readable(data_type: pa.DataType) -> bool:
     """Return whether a type is none of unions, runs, views of lists, extensions of views, and dictionaries of lists and structures."""
-    if isinstance(found, pa.BaseExtensionType):
+    if isinstance(data_type, pa.BaseExtensionType):
         # Arrow may crash where it casts an extension of views.
-        return _is_readable(found.storage_type) and _without_views(found.storage_type) == found.storage_type
-    if pa.types.is_dictionary(found):
-        return _is_readable(found.value_type) and not pa.types.is_nested(found.value_type)
-    inside = (found.field(place).type for place in range(found.num_fields))
-    known = not pa.types.is_nested(found) or any(is_known(found) for is_known in _NESTED)
+        return _is_readable(data_type.storage_type) and _without_views(data_type.storage_type) == data_type.storage_type
+    if pa.types.is_dictionary(data_type):
+        return _is_readable(data_type.value_type) and not pa.types.is_nested(data_type.value_type)
+    inside = (data_type.field(place).type for place in range(data_type.num_fields))
+    known = not pa.types.is_nested(data_type) or any(is_known(data_type) for is_known in _NESTED)
     return known and all(map(_is_readable, inside))
 
 
@@ -58,28 +58,32 @@ def sound(
     return pa.RecordBatchReader.from_batches(schema, _sound_batches(rows, schema))
 
 
-def in_microseconds(found: pa.DataType) -> pa.DataType:
+def in_microseconds(data_type: pa.DataType) -> pa.DataType:
     """Give the type in which durations, and timestamps with a zone, are microseconds as in DuckDB, also inside of lists and structures."""
-    if pa.types.is_duration(found):
+    if pa.types.is_duration(data_type):
         return pa.duration("us")
-    if pa.types.is_timestamp(found):
-        return pa.timestamp("us", found.tz) if found.tz is not None and found.unit in ("s", "ms") else found
-    return with_children(found, in_microseconds)
+    if pa.types.is_timestamp(data_type):
+        return (
+            pa.timestamp("us", data_type.tz)
+            if data_type.tz is not None and data_type.unit in ("s", "ms")
+            else data_type
+        )
+    return with_children(data_type, in_microseconds)
 
 
-def with_children(found: pa.DataType, target: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+def with_children(data_type: pa.DataType, target: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
     """Give the same type with other types inside."""
-    if pa.types.is_struct(found):
-        return pa.struct([field.with_type(target(field.type)) for field in found])
-    if pa.types.is_map(found):
-        return pa.map_(target(found.key_type), found.item_field.with_type(target(found.item_type)))
-    if pa.types.is_fixed_size_list(found):
-        return pa.list_(found.value_field.with_type(target(found.value_type)), found.list_size)
-    if pa.types.is_large_list(found):
-        return pa.large_list(found.value_field.with_type(target(found.value_type)))
-    if pa.types.is_list(found):
-        return pa.list_(found.value_field.with_type(target(found.value_type)))
-    return found
+    if pa.types.is_struct(data_type):
+        return pa.struct([field.with_type(target(field.type)) for field in data_type])
+    if pa.types.is_map(data_type):
+        return pa.map_(target(data_type.key_type), data_type.item_field.with_type(target(data_type.item_type)))
+    if pa.types.is_fixed_size_list(data_type):
+        return pa.list_(data_type.value_field.with_type(target(data_type.value_type)), data_type.list_size)
+    if pa.types.is_large_list(data_type):
+        return pa.large_list(data_type.value_field.with_type(target(data_type.value_type)))
+    if pa.types.is_list(data_type):
+        return pa.list_(data_type.value_field.with_type(target(data_type.value_type)))
+    return data_type
 
 
 def _sound_batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -107,33 +111,33 @@ def _plain(values: pa.Array) -> pa.Array:
     return values
 
 
-def _decoded(found: pa.DataType) -> pa.DataType:
+def _decoded(data_type: pa.DataType) -> pa.DataType:
     """Give the type of what a column of runs repeats; runs that Arrow cannot write out, or inside of other types, stay and are refused."""
-    if not pa.types.is_run_end_encoded(found):
-        return found
-    inside = found.value_type
+    if not pa.types.is_run_end_encoded(data_type):
+        return data_type
+    inside = data_type.value_type
     shared = pa.types.is_nested(inside) or pa.types.is_dictionary(inside) or inside in _VIEWS
-    return found if shared or isinstance(inside, pa.BaseExtensionType) else inside
+    return data_type if shared or isinstance(inside, pa.BaseExtensionType) else inside
 
 
-def _plain_type(found: pa.DataType) -> pa.DataType:
-    shown = _without_views(found)
+def _plain_type(data_type: pa.DataType) -> pa.DataType:
+    shown = _without_views(data_type)
     is_text = pa.types.is_dictionary(shown) and shown.value_type in (pa.string(), pa.large_string())
     return shown if is_text else _without_dictionaries(shown)
 
 
-def _without_views(found: pa.DataType) -> pa.DataType:
-    if isinstance(found, pa.BaseExtensionType):
-        return found if found in (*_KNOWN_EXTENSIONS, _HUGEINT) else _without_views(found.storage_type)
-    if pa.types.is_dictionary(found):
-        return pa.dictionary(found.index_type, _without_views(found.value_type), found.ordered)
-    return with_children(_VIEWS.get(found, found), _without_views)
+def _without_views(data_type: pa.DataType) -> pa.DataType:
+    if isinstance(data_type, pa.BaseExtensionType):
+        return data_type if data_type in (*_KNOWN_EXTENSIONS, _HUGEINT) else _without_views(data_type.storage_type)
+    if pa.types.is_dictionary(data_type):
+        return pa.dictionary(data_type.index_type, _without_views(data_type.value_type), data_type.ordered)
+    return with_children(_VIEWS.get(data_type, data_type), _without_views)
 
 
-def _without_dictionaries(found: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(found):
-        return _without_dictionaries(found.value_type)
-    return with_children(found, _without_dictionaries)
+def _without_dictionaries(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(data_type):
+        return _without_dictionaries(data_type.value_type)
+    return with_children(data_type, _without_dictionaries)
 
 
 def _sound(values: pa.Array, kind: pa.DataType) -> list[pa.Array]:
@@ -178,7 +182,7 @@ def _refuse_unknown(values: pa.Array) -> None:
 
 
 def _refuse_keys_twice(maps: pa.MapArray) -> None:
-    """Raise on a map with equal keys; floating-point keys, of which different ones are equal, and nested keys are none here."""
+    """Raise on a map with equal keys; floating-point keys, of which different ones are equal, and nested keys are not allowed here."""
     if pa.types.is_floating(maps.type.key_type) or pa.types.is_nested(maps.type.key_type):
         raise pa.ArrowInvalid
     offsets = maps.offsets.to_numpy()
@@ -199,13 +203,13 @@ def _inside(values: pa.Array) -> list[pa.Array]:
     return [values.flatten()] if is_list or pa.types.is_fixed_size_list(values.type) else []
 
 
-def _is_checked(found: pa.DataType) -> bool:
+def _is_checked(data_type: pa.DataType) -> bool:
     """Return whether text, decimals, times or maps, which Arrow takes any bytes for, are of a type or inside of it."""
-    if isinstance(found, pa.BaseExtensionType):
-        return _is_checked(found.storage_type)
-    if pa.types.is_dictionary(found) or pa.types.is_run_end_encoded(found):
-        return _is_checked(found.value_type)
-    is_text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
-    inside = (found.field(place).type for place in range(found.num_fields))
-    is_other = pa.types.is_decimal(found) or pa.types.is_time(found) or pa.types.is_map(found)
+    if isinstance(data_type, pa.BaseExtensionType):
+        return _is_checked(data_type.storage_type)
+    if pa.types.is_dictionary(data_type) or pa.types.is_run_end_encoded(data_type):
+        return _is_checked(data_type.value_type)
+    is_text = pa.types.is_string(data_type) or pa.types.is_large_string(data_type) or pa.types.is_string_view(data_type)
+    inside = (data_type.field(place).type for place in range(data_type.num_fields))
+    is_other = pa.types.is_decimal(data_type) or pa.types.is_time(data_type) or pa.types.is_map(data_type)
     return is_text or is_other or any(map(_is_checked, inside))

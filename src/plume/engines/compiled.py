@@ -28,15 +28,28 @@ def compiled(loop: _Loop) -> _Loop:
     """Compile a function when it is first called, or read back what was compiled; other threads of Python run meanwhile."""
     numba: Any = import_module("numba")  # an extra, which takes a while to import
     folder = private_folder()
-    if folder is None:
-        return cast("_Loop", numba.njit(nogil=True)(loop))
-    before = numba.config.CACHE_DIR
-    # numba reads it when the function is wrapped, and nobody else's functions are to land there.
-    numba.config.CACHE_DIR = str(folder)
+    kept = None if folder is None else _kept(numba, loop, folder)
+    return cast("_Loop", numba.njit(nogil=True)(loop) if kept is None else kept)
+
+
+def _kept(numba: Any, loop: _Loop, folder: Path) -> Any:
+    """Compile a function, and keep it in a folder; None if numba would keep it nowhere or elsewhere, where others may have put code.
+
+    Where it cannot write it goes on to other folders, and it reads settings from the folder that a process is started in.
+    """
+    names = ("CACHE_DIR", "CACHE_LOCATOR_CLASSES")
+    before = {name: getattr(numba.config, name, "") for name in names}
+    # numba reads them when the function is wrapped, and nobody else's functions are to land there.
+    numba.config.CACHE_DIR, numba.config.CACHE_LOCATOR_CLASSES = str(folder), "UserProvidedCacheLocator"
     try:
-        return cast("_Loop", numba.njit(nogil=True, cache=True)(loop))
+        made = numba.njit(nogil=True, cache=True)(loop)
+    except RuntimeError:  # it can write to no folder that it may take
+        return None
     finally:
-        numba.config.CACHE_DIR = before
+        for name in names:
+            setattr(numba.config, name, before[name])
+    where = getattr(getattr(made, "stats", None), "cache_path", None)
+    return made if where is not None and Path(where).is_relative_to(folder) else None
 
 
 @cache
@@ -71,12 +84,14 @@ def is_private(folder: Path) -> bool:
 
 
 def _is_own(path: Path) -> bool:
-    found = path.lstat()
-    return found.st_uid == os.geteuid() and not stat.S_ISLNK(found.st_mode) and not found.st_mode & _WRITABLE_BY_OTHERS
+    status = path.lstat()
+    return (
+        status.st_uid == os.geteuid() and not stat.S_ISLNK(status.st_mode) and not status.st_mode & _WRITABLE_BY_OTHERS
+    )
 
 
 def _keeps_what_is_ours(parent: Path) -> bool:
     """Return whether nobody else can rename what this user has in a folder above; where it is sticky, only the owner can."""
-    found = parent.stat()
-    sticky = found.st_mode & stat.S_ISVTX
-    return found.st_uid in {0, os.geteuid()} and (not found.st_mode & _WRITABLE_BY_OTHERS or bool(sticky))
+    status = parent.stat()
+    sticky = status.st_mode & stat.S_ISVTX
+    return status.st_uid in {0, os.geteuid()} and (not status.st_mode & _WRITABLE_BY_OTHERS or bool(sticky))

@@ -40,8 +40,8 @@ def let_database_in(session: Databases, name: str, table: DatabaseTable, wanted:
     with blaming_data(refusal):
         session.attach(str(path), database)
     named = f"database_name = {constant(f'database_of_{name}', DUCKDB)} AND NOT internal"
-    found = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
-    schemas = [schema for schema, own in found if table.table in (own, f"{schema}.{own}")]
+    tables = session.ask(f"SELECT schema_name, table_name FROM duckdb_tables() WHERE {named}")
+    schemas = [schema for schema, own in tables if table.table in (own, f"{schema}.{own}")]
     if len(schemas) != 1:
         raise InputError(f"{shown} has no table {table.table!r}, or several; write schema.table, and no views.")
     own = table.table.removeprefix(f"{schemas[0]}.")

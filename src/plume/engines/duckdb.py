@@ -237,7 +237,7 @@ def _read(files: Files, call: Callable[[], _Result]) -> _Result:
 
 def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Mapping[str, Kind]) -> None:
     """Let Arrow read Parquet files that DuckDB fails on, because of a value in one of their rows."""
-    types = {column: found for column, found in session.types(name).items() if column in kinds}
+    types = {column: data_type for column, data_type in session.types(name).items() if column in kinds}
     withheld(name, lambda: refuse_types_of_no_other_reader(session, files, types))
     select = select_reading(name, types)
     if select is None or _answers(session, select):

@@ -5,6 +5,7 @@ Which it is depends on the table alone, and only time tells of it.
 """
 
 from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ import pyarrow as pa
 from plume.engines import compiled
 from plume.engines.duckdb_parts import add_up, append, divided, fit, largest_of
 from plume.engines.duckdb_silence import withheld
-from plume.errors import EngineError, PlumeBug, ResourceError
+from plume.errors import EngineError, PlumeBug
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
 from plume.plan.expressions import Column
@@ -134,20 +135,25 @@ def _cast(kind: Any) -> str | None:
 
 
 def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
-    """Make the steps of a pass; False if rows do not fit it, or memory does not hold them, and SQL must make them."""
+    """Make the steps of a pass; False if rows do not fit it, or it fails for whatever reason, and SQL must make them.
+
+    Guarantee: no error tells that a pass was tried, which the number of rows decides. docs/guarantees/bounding.md.
+    """
     recipe = recipe_of(one)
     casts = None if recipe is None else _casts(session, recipe)
     if recipe is None or casts is None:
         return False
-    most, rows = _most_rows(recipe, casts, room), recipe.rows.name
-    parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
-    if parts is None:
-        return False
-    selects = [_select(recipe, casts, where) for where in parts]
     try:
-        passes = (_passed(session, recipe, select, [cast == _TEXT for cast in casts], salt, room) for select in selects)
-        return _is_written(session, one, recipe, passes)
-    except (ImportError, ResourceError):
+        most, rows = _most_rows(recipe, casts, room), recipe.rows.name
+        parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
+        if parts is None:
+            return False
+        are_texts = [cast == _TEXT for cast in casts]
+        selects = [_select(recipe, casts, where) for where in parts]
+        return _is_written(
+            session, one, recipe, (_passed(session, recipe, select, are_texts, salt, room) for select in selects)
+        )
+    except EngineError:
         return False
 
 
@@ -178,25 +184,23 @@ def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Itera
 def _passed(
     session: HandsOver, recipe: Recipe, select: str, are_texts: list[bool], salt: str, room: int
 ) -> "Passed | None":
-    # Loads numba, which may not work here.
-    from plume.engines.numbering import Numbered, no_texts, numbered  # noqa: PLC0415
-    from plume.engines.passing import pass_over  # noqa: PLC0415
-
+    """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
     threads, name = session.ask("SELECT current_setting('threads')")[0][0], recipe.rows.name
+    numbering, passing = withheld(name, _load)
+    if any(are_texts):
+        rows = withheld(
+            name, lambda: numbering.numbered(session.stream(name, select), are_texts, salt, threads, room // 2)
+        )
+    else:
+        rows = numbering.Numbered(session.hand_over(name, select), numbering.no_texts(len(are_texts)))
+    return None if rows is None else withheld(name, lambda: passing.pass_over(recipe, rows, salt, threads, room))
 
-    def rows() -> Numbered | None:
-        if not any(are_texts):
-            return Numbered(session.hand_over(name, select), no_texts(len(are_texts)))
-        try:
-            return numbered(session.stream(name, select), are_texts, salt, threads, room // 2)
-        except EngineError:
-            return None  # of DuckDB's own, such as texts of gigabytes, of which Arrow takes no batch
 
-    def passed() -> "Passed | None":
-        found = rows()
-        return None if found is None else pass_over(recipe, found, salt, threads, room)
+def _load() -> tuple[ModuleType, ModuleType]:
+    """Load the loops, and numba, which may not work here, or find no room for what it compiles."""
+    from plume.engines import numbering, passing  # noqa: PLC0415 - only a pass needs them
 
-    return withheld(name, passed)
+    return numbering, passing
 
 
 def _select(recipe: Recipe, casts: list[str], where: str) -> str:

@@ -28,32 +28,32 @@ _READ_BY_CASTS = frozenset({"timestamp_s", "timestamp_ms", "decimal"})
 
 def select_within_ranges(source: str, types: Mapping[str, Any], table: Table) -> str:
     """Print a SELECT of the columns of a source without what lies beyond their types."""
-    columns = ", ".join(_printed(name, found, table) for name, found in types.items())
+    columns = ", ".join(_printed(name, data_type, table) for name, data_type in types.items())
     return f"SELECT {columns} FROM {identifier(source, DUCKDB)}"
 
 
-def _printed(name: str, found: Any, table: Table) -> str:
+def _printed(name: str, data_type: Any, table: Table) -> str:
     quoted = identifier(name, DUCKDB)
-    needed = table.stated or name in table.grouped or found.id in _READ_BY_CASTS
-    within = _within(quoted, found) if needed and name in table.kinds else None
+    needed = table.stated or name in table.grouped or data_type.id in _READ_BY_CASTS
+    within = _within(quoted, data_type) if needed and name in table.kinds else None
     return quoted if within is None else f"CASE WHEN {within} THEN {quoted} END AS {quoted}"
 
 
-def _within(value: str, found: Any, depth: int = 0) -> str | None:
+def _within(value: str, data_type: Any, depth: int = 0) -> str | None:
     """Print the condition that a value lies within its type, and so does what is inside of it; None if it always does."""
-    match found.id:
+    match data_type.id:
         case "list" | "array":
-            return _all_within(value, dict(found.children)["child"], depth)
+            return _all_within(value, dict(data_type.children)["child"], depth)
         case "map":
-            sides = zip(("map_keys", "map_values"), found.children, strict=True)
+            sides = zip(("map_keys", "map_values"), data_type.children, strict=True)
             parts = [_all_within(f"{side}({value})", child, depth) for side, (_, child) in sides]
         case "struct":
             parts = [
                 _within(f"struct_extract({value}, {constant(name, DUCKDB)})", child, depth)
-                for name, child in found.children
+                for name, child in data_type.children
             ]
         case _:
-            return _fitting(value, found)
+            return _fitting(value, data_type)
     return " AND ".join(filter(None, parts)) or None
 
 
@@ -64,22 +64,22 @@ def _all_within(values: str, child: Any, depth: int) -> str | None:
     return within and f"coalesce(list_bool_and(list_transform({values}, lambda {each}: {within})), TRUE)"
 
 
-def _fitting(value: str, found: Any) -> str | None:
-    if str(found) == "JSON":
-        # What is none is text all the same, until it has left DuckDB and comes back.
+def _fitting(value: str, data_type: Any) -> str | None:
+    if str(data_type) == "JSON":
+        # What is not JSON is text all the same, until it has left DuckDB and comes back.
         return f"({value} IS NULL OR json_valid({value}))"
-    return _in_range(value, found, *_range(found)) if found.id in {*_RANGES, "decimal"} else None
+    return _in_range(value, data_type, *_range(data_type)) if data_type.id in {*_RANGES, "decimal"} else None
 
 
-def _range(found: Any) -> tuple[str, str, tuple[str, ...]]:
-    if found.id != "decimal":
-        return _RANGES[found.id]
-    size = dict(found.children)
+def _range(data_type: Any) -> tuple[str, str, tuple[str, ...]]:
+    if data_type.id != "decimal":
+        return _RANGES[data_type.id]
+    size = dict(data_type.children)
     digits = "9" * (size["precision"] - size["scale"]) + "." + "9" * size["scale"]
     return f"-{digits}", digits, ()
 
 
-def _in_range(value: str, found: Any, first: str, last: str, beyond: tuple[str, ...]) -> str:
-    among = "".join(f" OR {value} = CAST({constant(text, DUCKDB)} AS {found})" for text in beyond)
-    low, high = (f"CAST({constant(text, DUCKDB)} AS {found})" for text in (first, last))
+def _in_range(value: str, data_type: Any, first: str, last: str, beyond: tuple[str, ...]) -> str:
+    among = "".join(f" OR {value} = CAST({constant(text, DUCKDB)} AS {data_type})" for text in beyond)
+    low, high = (f"CAST({constant(text, DUCKDB)} AS {data_type})" for text in (first, last))
     return f"({value} IS NULL OR {value} BETWEEN {low} AND {high}{among})"

@@ -45,23 +45,23 @@ _EXACT = frozenset(_KINDS) - {"enum", "float", "double", "uhugeint"} | {
 _HANDED_OVER = _EXACT | {"enum", "float", "double"}
 
 
-def column_type(found: Any) -> ColumnType:
+def column_type(data_type: Any) -> ColumnType:
     """Describe a type as DuckDB's Python package gives it."""
-    # JSON is text by its id, but DuckDB compares text with it by a cast to JSON, which fails on what is none.
-    kind = Kind.OTHER if str(found) == "JSON" else _KINDS.get(found.id, Kind.OTHER)
-    return ColumnType(kind, str(found), exact=_EXACT.issuperset(_inside(found)))
+    # JSON is text by its id, but DuckDB compares text with it by a cast to JSON, which fails on what is not JSON.
+    kind = Kind.OTHER if str(data_type) == "JSON" else _KINDS.get(data_type.id, Kind.OTHER)
+    return ColumnType(kind, str(data_type), exact=_EXACT.issuperset(_inside(data_type)))
 
 
-def is_handed_over(found: Any) -> bool:
+def is_handed_over(data_type: Any) -> bool:
     """Return whether Arrow carries values of a type from one database to another as they are."""
-    return _HANDED_OVER.issuperset(_inside(found))
+    return _HANDED_OVER.issuperset(_inside(data_type))
 
 
-def _inside(found: Any) -> Iterator[str]:
+def _inside(data_type: Any) -> Iterator[str]:
     """Name the types that a type is made of."""
-    if found.id not in _NESTED:
-        yield found.id
+    if data_type.id not in _NESTED:
+        yield data_type.id
         return
-    for _, child in found.children:
+    for _, child in data_type.children:
         if hasattr(child, "id"):  # an array also has its length there
             yield from _inside(child)

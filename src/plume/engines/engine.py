@@ -1,9 +1,9 @@
 """What an engine is: somewhere a plan can run.
 
 A new one is a module beside this one with its `Engine` and its `Session`, a printer of its SQL in `plan/printing/` and a line in the
-registry there; `plume/__init__.py` makes it public. The command line names it in `cli/options.py`, and in `cli/commands.py` for its SQL,
-and makes it in `cli/asking.py`; `default_engine.py` takes it for data that lies in it. `plan/printing/spark.py` shows by the example of
-Spark what engines differ in.
+registry there; `plume/__init__.py` makes it public. The command line names it, with its options, in `cli/options.py`, and makes it in
+`cli/query_and_engine.py`; `default_engine.py` takes it for data that lies in it. `plan/printing/spark.py` shows by the example of Spark
+what engines differ in.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -51,7 +51,7 @@ class Meeting:
     left: str
     right: str
     columns: tuple[tuple[str, str], ...] | None = None
-    """Which columns meet; None if all do, by their places."""
+    """Which columns meet; None if all do, by position."""
 
     def pairs(self, left: Sequence[str], right: Sequence[str]) -> Iterable[tuple[str, str]]:
         """Pair the columns that meet, given those there are."""

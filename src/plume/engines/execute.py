@@ -8,8 +8,8 @@ import pyarrow as pa
 from plume.engines.engine import Noisy, Session
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
-from plume.plan.analysis import steps
-from plume.plan.nodes import KeepSelected, Lookup, Node, Noise, OnePass, Plan
+from plume.plan.analysis import steps, steps_in
+from plume.plan.nodes import KeepSelected, Lookup, Made, Node, Noise, OnePass, Plan
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import Printed
 
@@ -41,7 +41,8 @@ class Walk:
         return self._session.fetch(to.name, order)
 
     def _make(self, step: Node, printed: Printed) -> None:
-        self._tell(step.name)
+        for name in _told(step):
+            self._tell(name)
         self._made[step.name] = step
         if isinstance(step, Noise):
             draw(step, self._session, self._entropy)
@@ -52,6 +53,20 @@ class Walk:
         # Stages are rewritten for the data anew after each choice, and what ran must come out as it was.
         if self._made[step.name] != step:
             raise PlumeBug(f"step {step.name} was run already, and as another one")
+
+
+def _told(step: Node) -> tuple[str, ...]:
+    """Name the steps that begin with this one, as the plan of the query has them.
+
+    Guarantee: the number of rows, which decides whether there is a pass, is not told.
+    """
+    match step:
+        case OnePass():
+            return tuple(one.name for one in steps_in(step))
+        case Made():
+            return ()
+        case _:
+            return (step.name,)
 
 
 def draw(step: Noise, session: Noisy, entropy: Entropy) -> None:

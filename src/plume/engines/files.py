@@ -49,19 +49,19 @@ def is_table_of_spark(text: str) -> bool:
 
 def find_files(given: Any) -> Files:
     """Find the files that a path, a pattern, a folder or a list of them means."""
-    found = [path for one in (given if isinstance(given, list | tuple) else [given]) for path in _expand(one)]
-    if not found:
+    pairs = [path for one in (given if isinstance(given, list | tuple) else [given]) for path in _expand(one)]
+    if not pairs:
         raise InputError("the list of files is empty; name at least one Parquet, CSV or JSON file.")
-    formats = {_format(path) for path, _ in found}
+    formats = {_format(path) for path, _ in pairs}
     if len(formats) > 1:
         raise InputError(f"the files are of several formats ({', '.join(sorted(formats))}); give files of one.")
     [form] = formats
-    below = found if form == "Parquet" else []
+    below = pairs if form == "Parquet" else []
     partitions = frozenset(name for path, folder in below for name in columns_in_folders(path, below=folder))
     names = (
-        printable(found[0][0].name) if len(found) == 1 else f"one of {len(found)} files (engine_errors_to says which)"
+        printable(pairs[0][0].name) if len(pairs) == 1 else f"one of {len(pairs)} files (engine_errors_to says which)"
     )
-    return Files(tuple(path.absolute() for path, _ in found), form, names, partitions)
+    return Files(tuple(path.absolute() for path, _ in pairs), form, names, partitions)
 
 
 def columns_in_folders(path: Path, *, below: Path) -> Iterable[str]:
@@ -77,19 +77,19 @@ def _expand(given: Any) -> list[tuple[Path, Path]]:
     if "\0" in text or "://" in text:
         raise InputError(f"{text!r} is not a path on this machine; download it first, or read it with its own library.")
     # A file may be called like a pattern, so the name itself comes first.
-    found = _existing(Path(text)) if text else []
-    found = found or [pair for name in sorted(glob.glob(text, recursive=True)) for pair in _existing(Path(name))]  # noqa: PTH207 - patterns may be absolute
-    if not found:
+    pairs = _existing(Path(text)) if text else []
+    pairs = pairs or [pair for name in sorted(glob.glob(text, recursive=True)) for pair in _existing(Path(name))]  # noqa: PTH207 - patterns may be absolute
+    if not pairs:
         raise InputError(
             f"no file {text!r}; give the path of a Parquet, CSV or JSON file, a pattern, or a folder of such files."
         )
-    return found
+    return pairs
 
 
 def _existing(path: Path) -> list[tuple[Path, Path]]:
     with suppress(OSError):  # a name that is too long, or in a folder that is closed to us, is not there
         if path.is_dir():
-            return [(found, path) for found in _in_folder(path)]
+            return [(inside, path) for inside in _in_folder(path)]
         refuse_special_file(path)
         return [(path, path.parent)] if path.exists() else []
     return []
@@ -105,8 +105,8 @@ def refuse_special_file(path: Path) -> None:
 
 def _in_folder(folder: Path) -> list[Path]:
     """List the files of a folder and those below it: Parquet files if there are any, else all whose endings are known."""
-    found = [path for path in sorted(folder.rglob("*")) if _form(path) is not None and _is_finished(path, folder)]
-    return [path for path in found if is_parquet(path)] or found
+    paths = [path for path in sorted(folder.rglob("*")) if _form(path) is not None and _is_finished(path, folder)]
+    return [path for path in paths if is_parquet(path)] or paths
 
 
 def _is_finished(path: Path, folder: Path) -> bool:

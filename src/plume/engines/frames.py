@@ -1,5 +1,6 @@
 """Tables in memory: whatever library made them, they become Arrow, with the columns a query reads and no others."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -28,11 +29,17 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
     refusal = InputError(
         f"this {kind} cannot be read as a table; check that Arrow has a type for each column, and that no two columns have the same name."
     )
-    with redacting(Exception, to=refusal):  # whatever a library raises here may quote data
+    with redacting(Exception, *_panics(), to=refusal):  # whatever a library raises here may quote data
         rows = _typed(_arrow(content, kinds), kinds)
     refuse_unreadable(rows.schema, kinds)
     with redacting(Exception, to=refusal):
         return sound(rows, in_microseconds)
+
+
+def _panics() -> tuple[type[BaseException], ...]:
+    """Name what Polars raises where it cannot compute a value, which is not an Exception; nothing where nobody has imported Polars."""
+    polars = sys.modules.get("polars")
+    return (polars.exceptions.PanicException,) if polars is not None else ()
 
 
 def is_spark_frame(content: Any) -> bool:

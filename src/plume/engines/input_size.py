@@ -42,9 +42,11 @@ def _size(table: Table) -> int:
 
 
 def _size_of_columns(path: Path, wanted: Collection[str]) -> int:
-    found = pq.read_metadata(path)
-    columns = [place for place in range(found.num_columns) if found.schema.column(place).path.split(".")[0] in wanted]
-    groups = (found.row_group(place) for place in range(found.num_row_groups))
+    metadata = pq.read_metadata(path)
+    columns = [
+        place for place in range(metadata.num_columns) if metadata.schema.column(place).path.split(".")[0] in wanted
+    ]
+    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
     return sum(group.column(place).total_compressed_size for group in groups for place in columns)
 
 

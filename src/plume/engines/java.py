@@ -45,8 +45,8 @@ def _version(java: Path) -> int:
         answered = subprocess.run(  # noqa: S603 - the caller's own Java
             [java, "-version"], capture_output=True, text=True, timeout=_SECONDS_TO_ANSWER, check=True
         )
-        found = re.search(r'version "(\d+)', answered.stderr)
-        return int(found.group(1)) if found else 0
+        version = re.search(r'version "(\d+)', answered.stderr)
+        return int(version.group(1)) if version else 0
     return 0
 
 

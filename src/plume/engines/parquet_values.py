@@ -51,11 +51,11 @@ class Reading(Protocol):
 
 def refuse_types_of_no_other_reader(session: Reading, files: Files, types: Mapping[str, Any]) -> None:
     """Refuse columns that only DuckDB could read: which of the two reads a file must make no difference."""
-    for name, found in types.items():
-        if found.id != "null" and not is_handed_over(found):
-            raise ColumnTypeError(f"column {name!r} is {found}, which only DuckDB can read; cast it in the file.")
+    for name, data_type in types.items():
+        if data_type.id != "null" and not is_handed_over(data_type):
+            raise ColumnTypeError(f"column {name!r} is {data_type}, which only DuckDB can read; cast it in the file.")
     # A file may say that Arrow is to make views of its lists.
-    for path in files.paths if any(found.id in _NESTED for found in types.values()) else ():
+    for path in files.paths if any(data_type.id in _NESTED for data_type in types.values()) else ():
         refuse_unreadable(pq.read_schema(path), types)
     _refuse_wide_decimals(session, files, types)
 
@@ -74,23 +74,27 @@ def _refuse_wide_decimals(session: Reading, files: Files, types: Mapping[str, An
                 )
 
 
-def _has_wide_decimal(found: pa.DataType) -> bool:
-    inside = (found.field(place).type for place in range(found.num_fields))
-    return pa.types.is_decimal256(found) or any(map(_has_wide_decimal, inside))
+def _has_wide_decimal(data_type: pa.DataType) -> bool:
+    inside = (data_type.field(place).type for place in range(data_type.num_fields))
+    return pa.types.is_decimal256(data_type) or any(map(_has_wide_decimal, inside))
 
 
 def select_reading(source: str, types: Mapping[str, Any]) -> str | None:
     """Print a SELECT of one row for which every value that could fail must be read; None if no column can hold any."""
-    read = [_reading(identifier(name, DUCKDB), found) for name, found in types.items() if found.id not in _COPIED]
+    read = [
+        _reading(identifier(name, DUCKDB), data_type)
+        for name, data_type in types.items()
+        if data_type.id not in _COPIED
+    ]
     return f"SELECT {', '.join(read)} FROM {identifier(source, DUCKDB)}" if read else None
 
 
-def _reading(column: str, found: Any) -> str:
+def _reading(column: str, data_type: Any) -> str:
     """Print what fails on values of a column; decimals of more digits than their type has would end a run later, past any TRY."""
-    if found.id != "decimal":
+    if data_type.id != "decimal":
         return f"bit_xor(hash({column}))"
-    digits, places = (dict(found.children)[name] for name in ("precision", "scale"))
-    most = f"CAST('{'9' * (digits - places) or '0'}.{'9' * places}' AS {found})"
+    digits, places = (dict(data_type.children)[name] for name in ("precision", "scale"))
+    most = f"CAST('{'9' * (digits - places) or '0'}.{'9' * places}' AS {data_type})"
     return f"count(CASE WHEN {column} BETWEEN -{most} AND {most} OR {column} IS NULL THEN 1 ELSE error('too many digits') END)"
 
 
@@ -105,9 +109,9 @@ def read_by_arrow(session: Reading, name: str, files: Files, types: Mapping[str,
     session.define(name, "\nUNION ALL\n".join(members))
 
 
-def _as_in_files(found: pa.DataType) -> pa.DataType:
+def _as_in_files(data_type: pa.DataType) -> pa.DataType:
     """Give the type that DuckDB has for one of a file; from Arrow it takes no floating-point numbers of 16 bits."""
-    return pa.float32() if pa.types.is_float16(found) else with_children(in_microseconds(found), _as_in_files)
+    return pa.float32() if pa.types.is_float16(data_type) else with_children(in_microseconds(data_type), _as_in_files)
 
 
 def _kept(name: str, number: int) -> str:

@@ -55,9 +55,9 @@ def read_values(values: Iterable[Any], kind: Kind) -> pa.Array:
     return pa.array([_read(value, read) for value in listed], TYPES[kind])
 
 
-def is_of_pandas(found: type) -> bool:
+def is_of_pandas(kind: type) -> bool:
     """Return whether a class is one of pandas' own, without importing pandas."""
-    return found.__module__.split(".")[0] == "pandas"
+    return kind.__module__.split(".")[0] == "pandas"
 
 
 def _read(value: Any, readers: Readers) -> Any:
@@ -69,12 +69,12 @@ def _read(value: Any, readers: Readers) -> Any:
 
 def _without_library(value: Any) -> Any:
     """Give Python's own value for one of numpy or pandas, and the text of a UUID, whose module nothing here imports: it draws them."""
-    found = type(value)
-    if id(found) in _OF_NUMPY:
+    kind = type(value)
+    if id(kind) in _OF_NUMPY:
         return value.item()
-    if found is _loaded("pandas", "Timestamp"):
+    if kind is _loaded("pandas", "Timestamp"):
         return value.to_pydatetime(warn=False)
-    return str(value) if found is _loaded("uuid", "UUID") else value
+    return str(value) if kind is _loaded("uuid", "UUID") else value
 
 
 def _loaded(module: str, name: str) -> Any:
@@ -142,7 +142,7 @@ def _midnight(day: date) -> datetime:
 
 
 def _by_identity(readers: Mapping[type, Callable[[Any], Any]]) -> Readers:
-    return {id(found): read for found, read in readers.items()}
+    return {id(kind): read for kind, read in readers.items()}
 
 
 _NUMBERS = _by_identity({**dict.fromkeys((bool, int, float, Decimal), float), str: _number})

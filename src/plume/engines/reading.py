@@ -65,8 +65,8 @@ def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
     wanted = ", ".join(f"lower({constant(name, DUCKDB)})" for name in kinds)
     types = f"list((name, duckdb_type) ORDER BY name, column_id) FILTER (lower(name) IN ({wanted}))"
     if len(ask(f"SELECT DISTINCT {types} FROM {schema} GROUP BY file_name")) > 1:
-        for path, found in ask(f"SELECT file_name, {types} FROM {schema} GROUP BY file_name ORDER BY file_name"):
-            tell_operator(f"{path}: the columns this query reads are {found}")
+        for path, columns in ask(f"SELECT file_name, {types} FROM {schema} GROUP BY file_name ORDER BY file_name"):
+            tell_operator(f"{path}: the columns this query reads are {columns}")
         raise InputError(
             f"the {len(files.paths)} files differ in the columns this query reads, or in their types; "
             "give files that have the same (engine_errors_to says which have what)."
@@ -87,12 +87,12 @@ def _selecting_parquet(files: Files, kinds: Kinds, ask: Ask) -> str:
 
 def _columns_in_paths(files: Files) -> set[str]:
     """Name the columns DuckDB finds in whole paths, which may be more than those below the folder that was given."""
-    found = [list(columns_in_folders(path, below=Path(path.anchor))) for path in files.paths]
-    for names in found:
+    in_paths = [list(columns_in_folders(path, below=Path(path.anchor))) for path in files.paths]
+    for names in in_paths:
         folded = [name.casefold() for name in names]
         if twice := [name for name in names if folded.count(name.casefold()) > 1]:
             raise InputError(f"two folders of one path are called {twice[0]!r}=...; rename one of them.")
-    return {name for names in found for name in names}
+    return {name for names in in_paths for name in names}
 
 
 def _selecting_csv(files: Files, kinds: Kinds) -> str:
@@ -150,9 +150,9 @@ def _header(path: Path, files: Files, wanted: Iterable[str]) -> tuple[str, ...]:
     text = head.decode("utf-8-sig", errors="replace")
     if not text.strip('\r\n\t "') and len(head) < _LONGEST_HEADER:
         return ()
-    found = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
-    best = max(_DELIMITERS, key=lambda delimiter: len(set(found[delimiter]) & set(wanted)))
-    return (best, *found[best])
+    headers = {delimiter: _split(text, delimiter) for delimiter in _DELIMITERS}
+    best = max(_DELIMITERS, key=lambda delimiter: len(set(headers[delimiter]) & set(wanted)))
+    return (best, *headers[best])
 
 
 def _split(text: str, delimiter: str) -> list[str]:
@@ -173,7 +173,7 @@ def _told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _selecting_json(files: Files, kinds: Kinds) -> str:
-    """Read JSON files with a record in each line; a line that is none is NULL.
+    """Read JSON files with a record in each line; a line that is not a record is NULL.
 
     No column is looked for: whether there is one would depend on the records.
     """

@@ -186,7 +186,7 @@ class SparkRun:
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Choose how rows find out whether their key is among the rows of a step; if it is the store, load it."""
         wanted, store = self._engine.lookup, self._engine.store
-        flat = all(is_flat(found) for name, found in self.schema(selected).items() if name in keys)
+        flat = all(is_flat(column) for name, column in self.schema(selected).items() if name in keys)
         if wanted == Lookup.STORE.value and not flat:
             raise SettingError(
                 "the store holds keys of flat types only; leave lookup = 'store' out, and the keys are joined."

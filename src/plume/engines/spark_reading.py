@@ -50,7 +50,7 @@ def let_in(run: SparkInput, name: str, table: Table) -> None:
 
 def _named_table(run: SparkInput, name: str) -> Any:
     refusal = InputError(
-        f"Spark knows no table {name!r}; name one of its catalogue, or give the path of Parquet files."
+        f"Spark knows no table {name!r}; name one in its catalogue, or give the path of Parquet files."
     )
     with redacting(EngineError, to=refusal):
         return withheld("input", lambda: (run.caller.table(name).schema, run.caller.table(name))[1])

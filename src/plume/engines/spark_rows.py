@@ -61,12 +61,12 @@ def _in_a_statement(frame: Any) -> Any:
 
 def _changed(frame: Any, kinds: Collection[str], change: Callable[[str, str], str]) -> Any:
     """Change the columns of some kinds; of two columns with one name neither can be read, so neither matters."""
-    found = {
+    altered = {
         field.name: in_sql(field.dataType)
         for field in frame.schema.fields
         if field.dataType.typeName() in kinds and frame.columns.count(field.name) == 1
     }
-    changes = {name: expr(change(identifier(name, SPARK), kind)) for name, kind in found.items()}
+    changes = {name: expr(change(identifier(name, SPARK), kind)) for name, kind in altered.items()}
     return frame.withColumns(changes) if changes else frame  # Spark Connect takes no empty list
 
 

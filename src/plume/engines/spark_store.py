@@ -41,8 +41,8 @@ def refuse_bare_workers(session: Any, url: str) -> None:
 
     with Redaction((Exception,), _failure):  # no data was touched yet, but the address may hold a password
         rows = session.range(_PROBES, numPartitions=_PROBES).mapInArrow(probe, "version string").toArrow()
-        found = set(rows.column("version").to_pylist())
-    if found != {__version__}:
+        versions = set(rows.column("version").to_pylist())
+    if versions != {__version__}:
         raise SettingError(
             f"executors have another version of Plume than {__version__}, which the driver has; install the same."
         )

@@ -1,4 +1,4 @@
-"""Timestamps of Parquet files in milliseconds: Spark's reader turns them into microseconds, and fails on those that are none.
+"""Timestamps of Parquet files in milliseconds: Spark's reader turns them into microseconds, and fails on those that these cannot hold.
 
 So they are read as the numbers they are, and turned into timestamps by a step that gives NULL instead. Spark does not say which columns
 these are, so the files themselves are asked: those on this machine, which is where Plume can open them.
@@ -28,14 +28,14 @@ _MOST = (2**63 - 1) // 1000
 def columns_in_milliseconds(paths: Iterable[str], wanted: Collection[str]) -> frozenset[str]:
     """Name the wanted columns that hold timestamps in milliseconds; all files must agree, and values inside of others are refused."""
     units = [_units(path) for given in paths for path in _files(given)]
-    for column in sorted({column for found in units for column in found}):
+    for column in sorted({column for of_file in units for column in of_file}):
         top, *inside = column.split(".", 1)
-        if top in wanted and (inside or len({found.get(column) for found in units}) > 1):
+        if top in wanted and (inside or len({of_file.get(column) for of_file in units}) > 1):
             raise ColumnTypeError(
                 f"column {top!r} holds timestamps in milliseconds in some of its files or inside of other values, on which Spark's reader "
                 "may fail; write all of them in microseconds."
             )
-    return frozenset(column for found in units for column in found if column in wanted)
+    return frozenset(column for of_file in units for column in of_file if column in wanted)
 
 
 def _files(given: str) -> tuple[Path, ...]:
@@ -46,7 +46,7 @@ def _files(given: str) -> tuple[Path, ...]:
 
 def _units(path: Path) -> dict[str, str]:
     """Find the columns of a file in milliseconds, by their paths."""
-    with suppress(OSError, pa.ArrowException):  # what is no Parquet Spark refuses in its turn
+    with suppress(OSError, pa.ArrowException):  # Spark refuses what is not Parquet in its turn
         schema = pq.read_metadata(path).schema
         columns = (schema.column(number) for number in range(len(schema)))
         return {column.path: "milliseconds" for column in columns if _is_in_milliseconds(column)}
@@ -54,8 +54,8 @@ def _units(path: Path) -> dict[str, str]:
 
 
 def _is_in_milliseconds(column: Any) -> bool:
-    found = json.loads(column.logical_type.to_json())
-    return (found.get("Type"), found.get("timeUnit")) == ("Timestamp", "milliseconds")
+    logical = json.loads(column.logical_type.to_json())
+    return (logical.get("Type"), logical.get("timeUnit")) == ("Timestamp", "milliseconds")
 
 
 def read_timestamps(reader: Any, paths: list[str], milliseconds: Collection[str]) -> Any:

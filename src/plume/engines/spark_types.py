@@ -35,50 +35,50 @@ _SIGNED = {
 }
 
 
-def column_type(found: Any) -> ColumnType:
+def column_type(data_type: Any) -> ColumnType:
     """Describe a type as PySpark gives it."""
-    kind = _KINDS.get(_name(found), Kind.OTHER)
-    return ColumnType(kind, in_sql(found), exact=_EXACT.issuperset(_inside(found)))
+    kind = _KINDS.get(_name(data_type), Kind.OTHER)
+    return ColumnType(kind, in_sql(data_type), exact=_EXACT.issuperset(_inside(data_type)))
 
 
-def is_flat(found: ColumnType) -> bool:
+def is_flat(column: ColumnType) -> bool:
     """Return whether a type can be written as bytes: it is not made of others."""
-    return found.kind is not Kind.OTHER or found.engine_name == "BINARY"
+    return column.kind is not Kind.OTHER or column.engine_name == "BINARY"
 
 
-def in_sql(found: Any) -> str:
+def in_sql(data_type: Any) -> str:
     """Write a type as a CAST wants it, with the names inside it quoted."""
-    match found.typeName():
+    match data_type.typeName():
         case "struct":
-            fields = (f"{identifier(field.name, SPARK)}: {in_sql(field.dataType)}" for field in found.fields)
+            fields = (f"{identifier(field.name, SPARK)}: {in_sql(field.dataType)}" for field in data_type.fields)
             return f"STRUCT<{', '.join(fields)}>"
         case "array":
-            return f"ARRAY<{in_sql(found.elementType)}>"
+            return f"ARRAY<{in_sql(data_type.elementType)}>"
         case "map":
-            return f"MAP<{in_sql(found.keyType)}, {in_sql(found.valueType)}>"
+            return f"MAP<{in_sql(data_type.keyType)}, {in_sql(data_type.valueType)}>"
         case "timestamp":
             # Its short name means timestamps without a time zone in the session of a run.
             return "TIMESTAMP_LTZ"
         case _:
-            return str(found.simpleString()).upper()
+            return str(data_type.simpleString()).upper()
 
 
-def _name(found: Any) -> str:
+def _name(data_type: Any) -> str:
     """Name a type; text whose equality is not that of its bytes is a type of its own."""
-    name = str(found.typeName())
-    collated = name == "string" and getattr(found, "collation", "UTF8_BINARY") != "UTF8_BINARY"
+    name = str(data_type.typeName())
+    collated = name == "string" and getattr(data_type, "collation", "UTF8_BINARY") != "UTF8_BINARY"
     return "collated" if collated else name
 
 
-def _inside(found: Any) -> Iterator[str]:
+def _inside(data_type: Any) -> Iterator[str]:
     """Name the types that a type is made of."""
-    yield _name(found)
-    match found.typeName():
+    yield _name(data_type)
+    match data_type.typeName():
         case "struct":
-            for field in found.fields:
+            for field in data_type.fields:
                 yield from _inside(field.dataType)
         case "array":
-            yield from _inside(found.elementType)
+            yield from _inside(data_type.elementType)
 
 
 def known_to_spark(rows: pa.Table) -> pa.Table:
@@ -86,11 +86,11 @@ def known_to_spark(rows: pa.Table) -> pa.Table:
     return sound(rows, _known)
 
 
-def _known(found: pa.DataType) -> pa.DataType:
-    if pa.types.is_dictionary(found):
-        return _known(found.value_type)
-    if pa.types.is_timestamp(found):
-        return pa.timestamp("us", found.tz)
-    if pa.types.is_duration(found):
+def _known(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(data_type):
+        return _known(data_type.value_type)
+    if pa.types.is_timestamp(data_type):
+        return pa.timestamp("us", data_type.tz)
+    if pa.types.is_duration(data_type):
         return pa.duration("us")
-    return with_children(_SIGNED.get(found, found), _known)
+    return with_children(_SIGNED.get(data_type, data_type), _known)

@@ -1,8 +1,9 @@
 """Where a release is charged to its dataset: `charge` does it once, before noise is drawn, and only if the budget of the dataset allows it.
 
 `running.py` asks for it when the data is open and before the first step runs, by way of `ledger.py`, `room.py`, `publishing.py` and
-`claim.py`. A release id that was charged before is not charged again: it gets the rows that were released then, or an error if they are
-lost. A unique index of the file, in `schema.sql`, makes sure of that. `publishing.py` reads off the plan what is charged, `price.py` says
+`claim.py`. A release id that was charged before is not charged again. If its rows were released, it gets them; if the run ended before
+noise was drawn, it goes on; if rows were drawn and are lost, or the release was given up, it gets an error. A unique index of the file, in
+`schema.sql`, makes sure that no id is charged twice. `publishing.py` reads off the plan what is charged, `price.py` says
 how it is written down, and `composition.py` how charges add up.
 """
 
@@ -10,9 +11,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plume.errors import BudgetExceeded, LedgerError
-from plume.ledger.composition import Total, least_total, total
+from plume.ledger.composition import least_total, total
 from plume.ledger.entry import Entry, EntryKind
-from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
+from plume.ledger.price import DatasetBudget, Price, in_words
 from plume.ledger.store import Refused, append, read_entries
 
 
@@ -53,11 +54,8 @@ def account_of_dataset(entries: tuple[Entry, ...], dataset: str) -> tuple[Datase
 def _refusal(dataset: str, price: Price, budget: DatasetBudget, charges: list[Price]) -> str:
     spent = least_total(charges, budget)
     added = sum(charged.delta for charged in charges)
-    needed = amount(Total(price.epsilon, price.delta))
-    left = amount(Total(budget.epsilon - spent.epsilon, max(budget.delta - added, 0)))
-    return f"this release needs {needed}; dataset {dataset!r} has {left} left of {amount(Total(budget.epsilon, budget.delta))}."
-
-
-def amount(units: Total) -> str:
-    """Format units for people."""
-    return f"epsilon {units.epsilon / EPSILONS:.9g} and delta {units.delta / DELTAS:.3g}"
+    needed = in_words(price.epsilon, price.delta)
+    left = in_words(budget.epsilon - spent.epsilon, max(budget.delta - added, 0))
+    return (
+        f"this release needs {needed}; dataset {dataset!r} has {left} left of {in_words(budget.epsilon, budget.delta)}."
+    )

@@ -34,8 +34,8 @@ class Claim:
     @property
     def state(self) -> EntryKind | None:
         """How far the release is, as the ledger has it."""
-        found = self._entries()
-        return found[-1].kind if found else None
+        entries = self._entries()
+        return entries[-1].kind if entries else None
 
     @property
     def released_at(self) -> str | None:
@@ -45,8 +45,8 @@ class Claim:
     @property
     def price(self) -> Price | None:
         """What was charged for it, if anything was."""
-        found = self._entries()
-        return found[0].price if found else None
+        entries = self._entries()
+        return entries[0].price if entries else None
 
     def reserve(self, price: Price) -> None:
         """Charge the dataset, once; a release that is reserved already is not charged again."""

@@ -6,24 +6,24 @@ from typing import Any, Self
 
 from plume.errors import printable
 from plume.ledger.entry import Entry, EntryKind
-from plume.ledger.price import DELTAS, EPSILONS
+from plume.ledger.price import DELTAS, EPSILONS, in_words
 
-Question = Callable[[str], str]
+Describe = Callable[[str], str]
 """Says in words what a release answered."""
 
 
 class History(tuple[Entry, ...]):  # noqa: SLOT001 - a tuple can have none beside its items
     """The entries of a ledger, in order; `print` it, and a notebook shows it as a table."""
 
-    question: Question
+    question: Describe
 
-    def __new__(cls, entries: Iterable[Entry], question: Question) -> Self:
+    def __new__(cls, entries: Iterable[Entry], question: Describe) -> Self:
         """Put the words behind releases beside their entries."""
         made = super().__new__(cls, entries)
         made.question = question
         return made
 
-    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Question]:
+    def __getnewargs__(self) -> tuple[tuple[Entry, ...], Describe]:
         return tuple(self), self.question
 
     def lines(self) -> list[str]:
@@ -52,13 +52,13 @@ def when(entry: Entry) -> str:
     return entry.at[:19].replace("T", " ")
 
 
-def tell(entry: Entry, question: Question) -> str:
+def tell(entry: Entry, question: Describe) -> str:
     """Say what happened."""
     match entry.kind:
         case EntryKind.DATASET:
-            return f"may spend {_amount(entry)}"
+            return f"may spend {in_words(entry.content['epsilon'], entry.content['delta'])}"
         case EntryKind.RESERVED:
-            return f"{entry.release_id} was charged {_amount(entry)}"
+            return f"{entry.release_id} was charged {in_words(entry.content['epsilon'], entry.content['delta'])}"
         case EntryKind.DRAWING:
             return f"{entry.release_id} began to draw noise"
         case EntryKind.STAGED:
@@ -72,8 +72,3 @@ def tell(entry: Entry, question: Question) -> str:
 def _amounts(entry: Entry) -> dict[str, float]:
     units = {"epsilon": EPSILONS, "delta": DELTAS}
     return {name: entry.content[name] / one for name, one in units.items() if name in entry.content}
-
-
-def _amount(entry: Entry) -> str:
-    """Write what an entry gives or takes as people do."""
-    return f"epsilon {entry.content['epsilon'] / EPSILONS:.9g} and delta {entry.content['delta'] / DELTAS:.3g}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from plume.arguments import making_checked
-from plume.errors import BudgetError, LedgerDamaged, LedgerError, UsageError, type_in_words
+from plume.errors import LedgerDamaged, LedgerError, printable
 from plume.explanation import Explanation
 from plume.ledger import verification
 from plume.ledger.charge import account_of_dataset
@@ -21,7 +21,8 @@ from plume.ledger.request import describe, recorded
 from plume.ledger.room import BudgetPlan, DatasetAccount, charge_or_name_largest, plan_charge
 from plume.ledger.shelf import Shelf
 from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
-from plume.privacy.budget import Budget
+from plume.planning import refuse_other_than_query
+from plume.privacy.budget import Budget, refuse_other_than_budget
 from plume.privacy.cost import Spent
 from plume.query import Query
 
@@ -32,7 +33,7 @@ _LONGEST_NAME = 200
 @making_checked()
 @dataclass(frozen=True)
 class Ledger:
-    """A file that knows the budgets of datasets and every release charged to them.
+    """A file that holds the budgets of datasets and every release charged to them.
 
     Guarantee: no crash, retry or race releases more noise draws than were charged, and no dataset is charged more than its budget.
     docs/guarantees/ledger.md.
@@ -48,7 +49,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, *, datasets: Mapping[str, Budget] | None = None) -> Self:
-        """Make a ledger where there is none, with the given datasets or empty: all of it, or nothing."""
+        """Create a ledger where there is none, with the given datasets or empty; it is created whole or not at all."""
         if not isinstance(path, str | Path) or "\0" in str(path):
             raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
 
@@ -63,8 +64,7 @@ class Ledger:
         """Give a dataset a budget, once and for all."""
         if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
             raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
-        if not isinstance(budget, Budget):
-            raise BudgetError(f"budget is {budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+        refuse_other_than_budget(budget)
         in_units = dataset_budget(budget)
         if name in self.datasets():
             raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
@@ -91,21 +91,21 @@ class Ledger:
         if claim.state != EntryKind.RELEASED:
             return "not released; what was asked is kept as a hash only"
         with suppress(LedgerDamaged):
-            return describe(recorded(claim.read())["query"])
+            return printable(describe(recorded(claim.read())["query"]))
         return "its file is missing or was changed"
 
     @property
     def head(self) -> str:
-        """The hash of the last entry; who remembers it can tell an old copy from the ledger."""
+        """The hash of the last entry; whoever has noted it can tell an older copy from the ledger."""
         entries = self.history()
         return entries[-1].hash if entries else BEGINNING
 
     def verify(self, head: str | None = None) -> str:
-        """Check everything that can be checked, also that a remembered head is in the ledger; return the head of now."""
+        """Check everything that can be checked, and that a head noted earlier is in the ledger; return the current head."""
         return verification.verify(self.path, self.shelf, head)
 
     def recover(self) -> dict[str, str]:
-        """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are let be."""
+        """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are left alone."""
         refuse_broken_chain(self.history())
         return {release_id: self._recover(release_id) for release_id in self.unfinished()}
 
@@ -173,8 +173,7 @@ class Dataset:
 
     def plan(self, query: Query, *, pipeline: str = "plume") -> BudgetPlan:
         """Say whether a query would fit, and the largest epsilon with which it would; nothing is read or charged."""
-        if not isinstance(query, Query):
-            raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+        refuse_other_than_query(query)
         return plan_charge(self.name, self._account(), query, pipeline)
 
     def charged(self, charge: Callable[[], None], explanation: Explanation) -> None:

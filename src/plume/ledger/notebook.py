@@ -12,7 +12,7 @@ from plume.report.sheet import ROWS, Gauge, Listing, Sheet, show_sheet
 
 _LATEST = 50
 _WHEN = "when (UTC)"
-_LESS = "Releases cost less together than added up; dataset.plan(query) says what still fits of a query."
+_LESS = "Releases cost less together than added up; dataset.plan(query) says whether a query still fits."
 
 
 def show_ledger(ledger: Ledger) -> str:
@@ -50,7 +50,7 @@ def _shown(head: str, make: Callable[[str], Sheet]) -> str:
 def _sheet_of_ledger(head: str, ledger: Ledger) -> Sheet:
     datasets = [ledger.dataset(name) for name in ledger.datasets()]
     unfinished = [
-        f"Release {release_id} is {state}; ledger.recover() tidies up, and the same release id goes on."
+        f"Release {release_id} is {state}; ledger.recover() tidies up, and the same release id finishes it at no further cost."
         for release_id, state in ledger.unfinished().items()
     ]
     notes = [*unfinished, _LESS] if datasets else ["The ledger has no dataset yet; ledger.add_dataset() gives it one."]

@@ -14,6 +14,16 @@ DELTAS = 10**15
 _LARGEST_EPSILON = 10**6
 
 
+def in_words(epsilon: int, delta: int) -> str:
+    """Write units as people do."""
+    return spent_in_words(Spent(epsilon / EPSILONS, delta / DELTAS))
+
+
+def spent_in_words(spent: Spent) -> str:
+    """Write what was or may be spent, as all sentences of a ledger do."""
+    return f"epsilon {spent.epsilon:.9g} and delta {spent.delta:.3g}"
+
+
 @dataclass(frozen=True)
 class DatasetBudget:
     """The most that all releases of a dataset may spend together, in units."""

@@ -39,7 +39,7 @@ class ChargedDraw:
         self._charged = True
 
     def words(self, size: int) -> NDArray[np.uint64]:
-        """Mark the release as being drawn before its first noise; the secret order of keys, drawn before any step, is none."""
+        """Mark the release as being drawn before its first noise; the secret order of keys, drawn before any step, is not noise."""
         if size and self._charged:
             self.begin_drawing()
         return self._entropy.words(size)
@@ -83,7 +83,7 @@ def _bytes(release: Release) -> bytes:
 
 
 def _with_margins(release: Release) -> pa.Table:
-    """Put the margins behind the measures, where they are read back by their places; what follows from them is not kept."""
+    """Put the margins behind the measures, where they are read back by position; what follows from them is not kept."""
     rows = release.rows.select(release.explanation.query.released_columns)
     tables = [rows] if release.margins is None else [rows, release.margins]
     columns = [column for table in tables for column in table.columns]

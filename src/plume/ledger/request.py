@@ -26,6 +26,7 @@ from plume.explanation import Explanation, decide
 from plume.far_dates import python_rows
 from plume.ledger.claim import Claim
 from plume.ledger.entry import EntryKind
+from plume.limit_meaning import name_limit
 from plume.mechanisms.mechanism import Mechanism
 from plume.planning import make_plan
 from plume.release import RECORD
@@ -183,7 +184,8 @@ def describe(query: Mapping[str, Any]) -> str:
     measures = ", ".join(measure["name"] for measure in query["measures"])
     if not query["keys"]:
         return f"{measures} in total{where}, of every {query['user']}"
-    return f"{measures} by {', '.join(query['keys'])}{where}, at most {query['max_keys_per_user']} keys per {query['user']}"
+    limit = name_limit(query["max_keys_per_user"], query["user"])
+    return f"{measures} by {', '.join(query['keys'])}{where}, {limit}"
 
 
 def recorded(released: bytes) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What still fits into the budget of a dataset, as the ledger itself would compose it. Nothing is charged, read or written.
+"""What still fits into the budget of a dataset, as the ledger itself would compose it.
+
+Nothing is charged but by `charge_or_name_largest`, which charges and, where the ledger refuses, says what would have fitted.
 
 Releases compose to less than their sum, and how much less depends on their noise. So no single number is left for every query, and what
 fits is found for the query at hand: the same price and the same composition as those of a charge, at one epsilon after another.
@@ -13,7 +15,7 @@ from typing import Any
 from plume.errors import BudgetError, BudgetExceeded, RangeError
 from plume.explanation import Explanation
 from plume.ledger.composition import least_total, total
-from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price
+from plume.ledger.price import DELTAS, EPSILONS, DatasetBudget, Price, spent_in_words
 from plume.ledger.publishing import price_for
 from plume.planning import make_plan
 from plume.privacy.budget import Budget
@@ -61,9 +63,9 @@ class BudgetPlan:
 
     def __str__(self) -> str:
         verdict = "It fits" if self.fits else "It does not fit"
-        lines = [f"{verdict}: this query needs {_amount(self.needed)} of dataset {self.dataset!r}."]
+        lines = [f"{verdict}: this query needs {spent_in_words(self.needed)} of dataset {self.dataset!r}."]
         if self.spent_after is not None:
-            lines.append(f"All releases together would have spent {_amount(self.spent_after)}.")
+            lines.append(f"All releases together would have spent {spent_in_words(self.spent_after)}.")
         return "\n".join([*lines, _largest(self.largest_epsilon), "Nothing was read or charged."])
 
     def _repr_html_(self) -> str:
@@ -102,7 +104,7 @@ def charge_or_name_largest(
 
 def _largest(epsilon: float | None) -> str:
     if epsilon is None:
-        return "No epsilon of this query that is worth asking fits."
+        return "This query fits with no epsilon that is large enough to be useful."
     return f"The largest epsilon with which this query fits is {epsilon:.{_DIGITS}g}."
 
 
@@ -145,7 +147,3 @@ def largest_epsilon(price_at: PriceAt, account: DatasetAccount) -> float | None:
 
 def _short(epsilon: float) -> float:
     return float(f"{epsilon:.{_DIGITS}g}")
-
-
-def _amount(spent: Spent) -> str:
-    return f"epsilon {spent.epsilon:.9g} and delta {spent.delta:.3g}"

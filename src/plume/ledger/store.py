@@ -52,13 +52,13 @@ def refuse_what_is_no_ledger(path: Path) -> None:
     if not _is_file(path):
         raise LedgerError(f"no ledger {str(path)!r}; make one with plume.Ledger.create or `plume ledger create`.")
     _refuse_network(path)
-    found = _reading(
+    pragmas = _reading(
         path, lambda connection: (_pragma(connection, "application_id"), _pragma(connection, "user_version"))
     )
-    if found[0] != APPLICATION:
+    if pragmas[0] != APPLICATION:
         raise LedgerError(f"{str(path)!r} is not a Plume ledger.")
-    if found[1] != VERSION:
-        raise LedgerError(f"{str(path)!r} is a ledger of version {found[1]}; this Plume reads version {VERSION}.")
+    if pragmas[1] != VERSION:
+        raise LedgerError(f"{str(path)!r} is a ledger of version {pragmas[1]}; this Plume reads version {VERSION}.")
 
 
 def _is_file(path: Path) -> bool:
@@ -79,8 +79,10 @@ def entries_of(path: Path, release_id: str) -> tuple[Entry, ...]:
 
 def refuse_damaged_file(path: Path) -> None:
     """Refuse a file that SQLite does not find whole, or that lacks what keeps entries in order."""
-    found: list[tuple[str]] = _reading(path, lambda connection: connection.execute("PRAGMA integrity_check").fetchall())
-    if found != [("ok",)]:
+    answers: list[tuple[str]] = _reading(
+        path, lambda connection: connection.execute("PRAGMA integrity_check").fetchall()
+    )
+    if answers != [("ok",)]:
         raise LedgerDamaged(f"SQLite finds {str(path)!r} damaged; put it back from a copy.")
     _reading(path, refuse_changed_schema)
 
@@ -152,8 +154,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
-    found: tuple[int] = connection.execute(f"PRAGMA {name}").fetchone()
-    return found[0]
+    row: tuple[int] = connection.execute(f"PRAGMA {name}").fetchone()
+    return row[0]
 
 
 def _plainly(path: Path) -> Redaction:

@@ -18,9 +18,7 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
     refuse_broken_chain(entries)
     hashes = [BEGINNING, *(entry.hash for entry in entries)]
     if head is not None and head not in hashes:
-        raise LedgerDamaged(
-            "the head that was remembered is not in the ledger: it is an older copy, or another ledger."
-        )
+        raise LedgerDamaged("the given head is not in the ledger: this is an older copy, or another ledger.")
     _refuse_overspending(entries)
     for entry in entries:
         if entry.kind == EntryKind.RELEASED:
@@ -41,7 +39,7 @@ def _refuse_overspending(entries: tuple[Entry, ...]) -> None:
         if not total(charged, budgets[dataset]).within(budgets[dataset]):
             raise LedgerDamaged(
                 f"dataset {dataset!r} was charged more than its budget: the ledger was changed by hand, "
-                "or charged by Plume 0.1.0, which composed many charges to a trifle too little."
+                "or charged by Plume 0.1.0, which composed many charges to slightly too little."
             )
 
 

@@ -10,4 +10,4 @@ FORMS: dict[str, Form] = {
     for form in module.FORMS
 }
 ALIASES = {form.alias: word for word, form in FORMS.items() if form.alias is not None}
-"""The measures that others call otherwise."""
+"""What other systems call measures, and what these are called here."""

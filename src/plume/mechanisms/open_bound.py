@@ -97,9 +97,9 @@ def finely(exponent: int, origin: float) -> tuple[int, float]:
 
 def open_bounds(measures: Iterable[Any]) -> dict[str, tuple[int, OpenBound]]:
     """List the bounds that measures leave open: what each is called among all that is chosen, and of which measure, from 0 on, it is."""
-    found = {}
+    bounds = {}
     for number, measure in enumerate(measures):
         bound = getattr(measure, "open_bound", None)
         if bound is not None:
-            found[f"{measure.name}: {bound.name}"] = (number, bound)
-    return found
+            bounds[f"{measure.name}: {bound.name}"] = (number, bound)
+    return bounds

@@ -66,8 +66,8 @@ def walk(tree: Tree, ranks: Floats) -> Floats:
     for level in range(1, LEVELS + 1):
         weights = _children(tree, path, level)
         path = _descend(path, np.where(weights < _MOSTLY_NOISE * tree.deviation, 0, weights))
-    found: Floats = (path.start + path.rank * path.width).reshape(ranks.shape)
-    return found
+    places: Floats = (path.start + path.rank * path.width).reshape(ranks.shape)
+    return places
 
 
 def _children(tree: Tree, path: _Path, level: int) -> Floats:

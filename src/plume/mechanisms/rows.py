@@ -16,8 +16,8 @@ def condition(where: str | None) -> Expression | None:
 
 def given(where: str | None, of: Expression) -> Expression:
     """Read an expression on the rows that a condition holds for, and NULL on the others."""
-    found = condition(where)
-    return of if found is None else When(found, of)
+    records = condition(where)
+    return of if records is None else When(records, of)
 
 
 def values(column: str, where: str | None) -> CountValues:

@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Tally:
+class ExactTally:
     """The exact weights of the leaves of many keys; the leaves of key number k are numbered from k * leaves on."""
 
     keys: int
@@ -36,7 +36,7 @@ class Tally:
         return total
 
 
-def tally_of(column: pa.Array, leaves: int) -> Tally:
+def tally_of(column: pa.Array, leaves: int) -> ExactTally:
     """Read lists of pairs of leaf and weight, one list per key; no list is an empty one."""
     kind = column.type
     if not pa.types.is_list(kind) or kind.value_type.field("weight").type != pa.int64():
@@ -46,7 +46,7 @@ def tally_of(column: pa.Array, leaves: int) -> Tally:
     numbers = np.repeat(np.arange(len(column)), lengths) * leaves + leaf
     order = np.argsort(numbers)
     before = np.concatenate([[0], np.cumsum(weight[order])])
-    return Tally(len(column), leaves, numbers[order], before)
+    return ExactTally(len(column), leaves, numbers[order], before)
 
 
 class NoisyTally:
@@ -55,7 +55,7 @@ class NoisyTally:
     It has a memory, unlike other mechanisms' state, since no tree could be noised as a whole: most of its nodes are never looked at.
     """
 
-    def __init__(self, exact: Tally, noise: Distribution, entropy: Entropy) -> None:
+    def __init__(self, exact: ExactTally, noise: Distribution, entropy: Entropy) -> None:
         self._exact, self._noise, self._entropy = exact, noise, entropy
         self._drawn: dict[int, tuple[Integers, Integers]] = {}
 
@@ -84,8 +84,8 @@ class NoisyTally:
             places = np.searchsorted(known, fresh)
             known, drawn = np.insert(known, places, fresh), np.insert(drawn, places, noised)
             self._drawn[width] = known, drawn
-        found: Integers = drawn[np.searchsorted(known, ranges)]
-        return found
+        sums: Integers = drawn[np.searchsorted(known, ranges)]
+        return sums
 
 
 def _missing(known: Integers, numbers: Integers) -> Integers:

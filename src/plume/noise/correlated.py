@@ -31,7 +31,7 @@ class CorrelatedGaussian:
     common: Fraction
     """The scale of the draw that keys share."""
     keys: int
-    """How many keys there are, at the most."""
+    """The most keys that there are."""
     kind: ClassVar[str] = "correlated Gaussian"
 
     def __post_init__(self) -> None:

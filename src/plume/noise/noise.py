@@ -30,8 +30,8 @@ class Distribution(Protocol):
 def tails(noise: Distribution, at_least: NDArray[np.int64]) -> NDArray[np.float64]:
     """Give `tail` of many numbers; equal ones are computed once."""
     different, places = np.unique(at_least, return_inverse=True)
-    found: NDArray[np.float64] = np.array([noise.tail(number) for number in different.tolist()], np.float64)[places]
-    return found
+    chances: NDArray[np.float64] = np.array([noise.tail(number) for number in different.tolist()], np.float64)[places]
+    return chances
 
 
 def half_width(noise: Distribution, level: float) -> int:

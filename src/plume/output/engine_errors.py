@@ -18,7 +18,7 @@ WARNING = "NOT PRIVATE: messages of the engine, which may quote data. Do not sha
 def engine_errors_to(path: str | Path, *, overwrite: bool = False) -> Iterator[Path]:
     """NOT PRIVATE: write what engines say when they fail within the block to a file, for operators who may see the data.
 
-    The file's name gets the words NOT-PRIVATE if it lacks them, and is given. Only its owner can read it. A file that is there is
+    The file's name gets the words NOT-PRIVATE if it lacks them, and is returned. Only its owner can read it. A file that is there is
     replaced only with `overwrite=True`. Errors and releases stay as they are without it.
 
     >>> with engine_errors_to("/gone/x.txt"):

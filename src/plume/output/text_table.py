@@ -62,7 +62,7 @@ def _fitting(columns: list[list[str]], leading: int) -> Iterator[list[list[str]]
 
 
 def _width_of_terminal() -> int | None:
-    """How many letters fit a line of the terminal that is printed to; nothing, if that is none."""
+    """How many letters fit a line of the terminal that is printed to; nothing, if it is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 

@@ -115,7 +115,7 @@ class NoiseMeasures:
 
     @property
     def moved(self) -> tuple[Moved, ...] | None:
-        """What each part moves at the most, where all noise is Gaussian."""
+        """The most that each part moves, where all noise is Gaussian."""
         return moved_by_size(self.measures, self.parts)
 
     @property

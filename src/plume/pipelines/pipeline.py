@@ -67,7 +67,7 @@ def checked(planned: Planned) -> Planned:
     """
     refuse_overspending(costs(planned.plan), planned.query.budget)
     plan = planned.plan
-    found = (unpaid_noisers(plan), uncharged_noisers(plan), unkeyed_steps(plan), noisers_of_unknown_keys(plan))
-    if not releases_only_noise(plan) or any(found):
+    failures = (unpaid_noisers(plan), uncharged_noisers(plan), unkeyed_steps(plan), noisers_of_unknown_keys(plan))
+    if not releases_only_noise(plan) or any(failures):
         raise PlumeBug(f"the {planned.pipeline} plan of this query would release something noise does not cover")
     return planned

@@ -108,7 +108,8 @@ def _reads_no_more(step: Noise, counted: CountKeys, rows: Map) -> bool:
     known = dict(combined.aggregates)
     by_user = [one for one in below if isinstance(one, Combine) and USER in one.by]
     return charged <= set(known) and all(
-        one.by == combined.by and all(known.get(name) == found for name, found in one.aggregates) for one in by_user
+        one.by == combined.by and all(known.get(name) == aggregate for name, aggregate in one.aggregates)
+        for one in by_user
     )
 
 

@@ -107,6 +107,13 @@ def _is_of_its_pass(made: Made) -> bool:
     return not rows and made.step in made.source.makes
 
 
+def steps_in(one: OnePass) -> tuple[Node, ...]:
+    """List the steps that a pass takes the place of, as SQL would run them: those that it makes, and all between them and its source."""
+    before = {step.name for step in steps(one.source)}
+    inside = {step.name: step for made in one.makes for step in steps(made) if step.name not in before}
+    return tuple(inside.values())
+
+
 def readers_of(node: Node, plan: Plan) -> list[Node]:
     """List the steps of a plan that read a step."""
     return [step for step in steps(plan) if node.name in {source.name for source in sources(step)}]

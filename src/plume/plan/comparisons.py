@@ -45,25 +45,25 @@ def _fit_each_other(left: ColumnType, right: ColumnType) -> bool:
     return max(before, other_before) + max(after, other_after) <= _MOST_DIGITS
 
 
-def _size(found: ColumnType) -> tuple[int, int]:
+def _size(column: ColumnType) -> tuple[int, int]:
     """Say how many digits stand before and after the point; of an unknown type, more than there can be."""
-    decimal = re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", found.engine_name)
+    decimal = re.fullmatch(r"DECIMAL\((\d+), ?(\d+)\)", column.engine_name)
     if decimal:
         width, scale = map(int, decimal.groups())
         return width - scale, scale
-    return _DIGITS.get(found.engine_name, _MOST_DIGITS + 1), 0
+    return _DIGITS.get(column.engine_name, _MOST_DIGITS + 1), 0
 
 
-def limits(found: ColumnType, constant: Value) -> str | None:
+def limits(column: ColumnType, constant: Value) -> str | None:
     """Say what a type holds, if the constant lies beyond and comparing them would fail; None if they can be compared."""
     match constant:
-        case datetime() if found.engine_name == "TIMESTAMP_NS" and not _FIRST_NANOSECOND < constant < _LAST_NANOSECOND:
+        case datetime() if column.engine_name == "TIMESTAMP_NS" and not _FIRST_NANOSECOND < constant < _LAST_NANOSECOND:
             return f"timestamps between {_FIRST_NANOSECOND:%Y-%m-%d} and {_LAST_NANOSECOND:%Y-%m-%d}"
         case bool():
             return None
-        case int() if found.engine_name == _WIDEST and constant < 0:
+        case int() if column.engine_name == _WIDEST and constant < 0:
             return "no negative numbers"
-        case int() if found.kind is Kind.DECIMAL and len(str(abs(constant))) + _size(found)[1] > _MOST_DIGITS:
-            return f"numbers with {_MOST_DIGITS - _size(found)[1]} digits before the point"
+        case int() if column.kind is Kind.DECIMAL and len(str(abs(constant))) + _size(column)[1] > _MOST_DIGITS:
+            return f"numbers with {_MOST_DIGITS - _size(column)[1]} digits before the point"
         case _:
             return None

@@ -83,7 +83,7 @@ def constant(value: Value, dialect: Dialect) -> str:  # noqa: C901 - one case pe
                 value = value.replace(plain, escaped)
             return f"'{value}'"
         case float() if not math.isfinite(value):
-            raise PlumeBug("a constant of a plan is no finite number")
+            raise PlumeBug("a constant of a plan is not a finite number")
         case float():
             return f"CAST({value!r} AS DOUBLE)"
         case int():

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from plume.limit_meaning import keys_in_words
 from plume.plan.analysis import read_twice, shuffled_by, steps
 from plume.plan.nodes import (
     Clip,
@@ -68,9 +69,9 @@ def doing(step: Node, called: Mapping[str, str] = AS_PLANNED) -> str:  # noqa: C
             left = ", and what measures leave of each account" if account else ""
             return f"keys per {called.get(step.user, step.user)}{left}"
         case KeepFew():
-            return f"at most {step.limit} keys per {called.get(step.user, step.user)}"
+            return f"at most {keys_in_words(step.limit)} per {called.get(step.user, step.user)}"
         case Clip():
-            return f"clipped to the norm of {step.limit} keys"
+            return f"clipped to the norm of {keys_in_words(step.limit)}"
         case KeepSelected():
             return f"lookup by {step.lookup.value}"
         case KeepUsers() | DropUsers():

@@ -23,7 +23,7 @@ def _suits(step: Noise, known: KnownKeys) -> bool:
 
 
 def _most_rows(node: Node) -> int | None:
-    """Give how many rows a step has at the most, if that is known: public keys, or groups that each hold the row of a public key."""
+    """Give the most rows that a step can have, if that is known: public keys, or groups that each hold the row of a public key."""
     match node:
         case Scan(public=True):
             return node.rows

@@ -59,7 +59,7 @@ class Noiser(Protocol):
 
     @property
     def moved(self) -> "tuple[Moved, ...] | None":
-        """What one user moves at the most, part by part; None if it is not in proportion to sizes of rows."""
+        """The most that one user moves, part by part; None if it is not in proportion to sizes of rows."""
 
     @property
     def known_keys(self) -> "KnownKeys | None":
@@ -184,8 +184,19 @@ class CountKeys:
         return (*self.source.columns, *self.counted)
 
 
+class RowsOfSource:
+    """What steps share that keep some of the rows they read, as they are."""
+
+    source: "Node"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of its rows."""
+        return self.source.columns
+
+
 @dataclass(frozen=True)
-class KeepFew:
+class KeepFew(RowsOfSource):
     """Contribution bounding: of each user's rows the first `limit` in the order of some columns, which must tell all of them apart."""
 
     name: str
@@ -193,11 +204,6 @@ class KeepFew:
     user: str
     order: tuple[str, ...]
     limit: int
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-        return self.source.columns
 
 
 @dataclass(frozen=True)
@@ -220,7 +226,7 @@ class Clip:
 
 
 @dataclass(frozen=True)
-class KeepSelected:
+class KeepSelected(RowsOfSource):
     """The rows whose key is among the selected ones."""
 
     name: str
@@ -229,14 +235,9 @@ class KeepSelected:
     keys: tuple[str, ...]
     lookup: Lookup
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-        return self.source.columns
-
 
 @dataclass(frozen=True)
-class DropSelected:
+class DropSelected(RowsOfSource):
     """The rows whose key is not among the selected ones yet; those are few enough to be looked up everywhere."""
 
     name: str
@@ -244,14 +245,9 @@ class DropSelected:
     selected: "Node"
     keys: tuple[str, ...]
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-        return self.source.columns
-
 
 @dataclass(frozen=True)
-class KeepUsers:
+class KeepUsers(RowsOfSource):
     """The rows of users who are among others. Its source is not kept for this, but read again, and must give the same rows again."""
 
     name: str
@@ -259,25 +255,15 @@ class KeepUsers:
     users: "Node"
     user: str
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-        return self.source.columns
-
 
 @dataclass(frozen=True)
-class DropUsers:
+class DropUsers(RowsOfSource):
     """The rows of users who are not among others; its source is read again for this as well."""
 
     name: str
     source: "Node"
     users: "Node"
     user: str
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of its rows."""
-        return self.source.columns
 
 
 @dataclass(frozen=True)

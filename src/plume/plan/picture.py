@@ -70,13 +70,13 @@ def _is_shown(step: Node) -> bool:
 def _shown_sources(step: Node) -> tuple[Node, ...]:
     """Find the shown steps that a step reads, through those that are not."""
     return tuple(
-        found for source in sources(step) for found in ((source,) if _is_shown(source) else _shown_sources(source))
+        shown for source in sources(step) for shown in ((source,) if _is_shown(source) else _shown_sources(source))
     )
 
 
 def _shuffled_by(step: Node, called: Mapping[str, str]) -> tuple[str, ...] | None:
-    found = shuffled_by(step)
-    return None if found is None else tuple(called.get(name, name) for name in found)
+    columns = shuffled_by(step)
+    return None if columns is None else tuple(called.get(name, name) for name in columns)
 
 
 def _is_public(step: Node) -> bool:

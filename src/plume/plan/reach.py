@@ -98,7 +98,7 @@ def _add(one: Reach, other: Reach) -> Reach:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class AccountWeights:
     """Weights that are drawn from accounts, of which each user gives to at most `limit` keys."""
 
     counted: CountKeys
@@ -122,7 +122,7 @@ class Rows:
     """The columns that say by how much a user's rows shrink, and how many rows they are as large as then."""
     accounts: Mapping[str, CountKeys] = field(default_factory=dict)
     """The columns that say how many keys a user has and what is left of the user's account, as a step said it."""
-    drawn: Mapping[str, Drawn] = field(default_factory=dict)
+    drawn: Mapping[str, AccountWeights] = field(default_factory=dict)
     """The columns that are weights drawn from accounts, or sums of them."""
 
 
@@ -205,8 +205,8 @@ def _unknown(node: Node) -> Rows:
 def drawn_from(node: Noise) -> CountKeys | None:
     """Find the step that says what is left of the accounts that a noiser's weights are drawn from; None, if they are drawn otherwise."""
     rows, noiser = reach(node.source), node.noiser
-    found = {rows.drawn.get(column) for column in noiser.reads}
-    (drawn,) = found if len(found) == 1 else (None,)
+    weights = {rows.drawn.get(column) for column in noiser.reads}
+    (drawn,) = weights if len(weights) == 1 else (None,)
     if drawn is None or drawn.counted.account != noiser.account:
         return None
     # A user who gives to more keys than the weight was spread over gives more than there is.
@@ -252,7 +252,7 @@ def _keeps_users(node: Map) -> bool:
     return isinstance(user, Column) if isinstance(node.source, Scan) else user == Column(USER)
 
 
-def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
+def _drawn(expression: Expression, rows: Rows) -> AccountWeights | None:
     """Find out whether a column is a weight drawn from an account, of the very users whose keys it says the number of."""
     match expression:
         case Column(name) | Integer(Column(name)):
@@ -265,10 +265,10 @@ def _drawn(expression: Expression, rows: Rows) -> Drawn | None:
             return None
 
 
-def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> Drawn | None:
+def _drawn_by(rows: Rows, keys: str, left: str, limit: int) -> AccountWeights | None:
     counted, charged = rows.accounts.get(keys), rows.accounts.get(left)
     is_both = counted and charged and charged.account and (counted.column, charged.account.column) == (keys, left)
-    return Drawn(charged, counted, limit) if counted and charged and is_both else None
+    return AccountWeights(charged, counted, limit) if counted and charged and is_both else None
 
 
 def _filtered(node: Map, rows: Rows) -> Rows:
@@ -383,18 +383,18 @@ def _listed_above(node: KeepUsers | DropUsers) -> int | None:
 
 
 def _reach_of_append(node: Append) -> Rows:
-    found = [reach(source) for source in node.sources]
+    branches = [reach(source) for source in node.sources]
     return Rows(
-        _together(*(rows.presence for rows in found)),
-        {name: _together(*(rows.columns[name] for rows in found)) for name in node.columns},
-        owned=all(rows.owned for rows in found),
+        _together(*(rows.presence for rows in branches)),
+        {name: _together(*(rows.columns[name] for rows in branches)) for name in node.columns},
+        owned=all(rows.owned for rows in branches),
         one_per_key=False,
-        accounts=_in_all([rows.accounts for rows in found]),
-        drawn=_in_all([rows.drawn for rows in found]),
+        accounts=_in_all([rows.accounts for rows in branches]),
+        drawn=_in_all([rows.drawn for rows in branches]),
     )
 
 
-def _in_all(found: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _in_all(mappings: list[Mapping[str, Any]]) -> dict[str, Any]:
     """Give what is the same in all branches."""
-    first, *others = found
+    first, *others = mappings
     return {name: one for name, one in first.items() if all(name in other and other[name] == one for other in others)}

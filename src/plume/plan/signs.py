@@ -51,5 +51,5 @@ def signs_of_column(node: Node, column: str) -> Signs:
             return signs_of_column(node.source, column) if column in node.source.columns else BOTH
 
 
-def _any_of(found: Iterable[Signs]) -> Signs:
-    return frozenset[int]().union(*found)
+def _any_of(several: Iterable[Signs]) -> Signs:
+    return frozenset[int]().union(*several)

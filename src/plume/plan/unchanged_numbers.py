@@ -43,14 +43,14 @@ def _released(node: Node) -> Mapping[str, Steps]:
 
 def _kept_as_they_are(expressions: Mapping[str, Expression], known: Mapping[str, Steps]) -> dict[str, Steps]:
     """Say of which columns something is known: of those that are the same as another, and of zeros."""
-    found: dict[str, Steps] = {}
+    kept: dict[str, Steps] = {}
     for name, expression in expressions.items():
         match expression:
             case Column(of) | Integer(Column(of)) if of in known:
-                found[name] = known[of]
+                kept[name] = known[of]
             case Literal(0):
-                found[name] = frozenset()
-    return found
+                kept[name] = frozenset()
+    return kept
 
 
 def _together(one: Mapping[str, Steps], other: Mapping[str, Steps]) -> dict[str, Steps]:

@@ -36,6 +36,12 @@ class Budget:
         return Fraction(self.epsilon)
 
 
+def refuse_other_than_budget(budget: Any) -> None:
+    """Refuse what is not a budget."""
+    if not isinstance(budget, Budget):
+        raise BudgetError(f"budget is {budget!r}; it must be a plume.Budget(epsilon=..., delta=...).")
+
+
 def refuse_too_small(budget: Budget) -> None:
     """Refuse to plan a query for a budget that is one, but too small; costs and limits may be as small as they like."""
     if budget.epsilon < LEAST_EPSILON:

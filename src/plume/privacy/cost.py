@@ -220,11 +220,11 @@ def recompose(costs: Iterable[Cost], budget: Budget) -> Spent:
     listed = tuple(costs)
     everything, (selections, _) = losses(listed), _apart(listed)
     if len(selections) == 1 and not everything.coordinates:
-        found = (
+        epsilons = (
             composed_epsilon(everything, budget.delta, budget.epsilon),
             _epsilon_of_worst(selections[0], _beside(listed), budget),
         )
-        return Spent(max(found), budget.delta)
+        return Spent(max(epsilons), budget.delta)
     passing = total_shown_alone(listed)
     left = max(budget.delta - passing, 2 * LEAST_DELTA)
     return Spent(composed_epsilon(everything, left, budget.epsilon), max(budget.delta, passing + left))

@@ -38,7 +38,7 @@ def delta_of(mu: Floats | float, epsilon: Floats | float) -> Floats:
 
 
 def noise_for(epsilon: float, delta: float) -> float:
-    """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, a trifle too large rather than too small."""
+    """The standard deviation that makes sensitivity 1 (epsilon, delta)-private, slightly too large rather than too small."""
     sigma = SAFETY * smallest(lambda sigma: float(delta_of(1 / sigma, epsilon)) <= delta, start=1.0)
     if sigma > _LARGEST_SIGMA:
         raise RangeError(
@@ -140,12 +140,12 @@ def pairs(limit: int, fewest_novel: int) -> tuple[Floats, Floats, Floats, Floats
 
 def _steps(limit: int) -> list[tuple[int, int]]:
     """Cut 1..limit into ranges: single numbers first, then ever longer ones."""
-    found, low = [], 1
+    steps, low = [], 1
     while low <= limit:
         high = low if low <= _TRIED_ONE_BY_ONE else min(limit, math.floor(low * _RANGE))
-        found.append((low, high))
+        steps.append((low, high))
         low = high + 1
-    return found
+    return steps
 
 
 def smallest(holds: Callable[[float], bool], *, start: float, step: float = _RELATIVE_STEP) -> float:

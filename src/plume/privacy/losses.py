@@ -174,8 +174,8 @@ def estimated_noise(make: Callable[[float], Losses], *, epsilon: float, delta: f
     if not delta <= epsilon <= _LARGEST_EPSILON:
         # A grid for a smaller epsilon would have millions of steps; one for a larger epsilon has steps whose powers are beyond floats.
         raise RangeError(
-            f"epsilon is {epsilon:g}; to noise of two kinds, to which delta leaves {delta:.3g}, "
-            f"it must give from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind."
+            f"epsilon is {epsilon:g}; noise of two kinds, to which delta leaves {delta:.3g}, "
+            f"needs an epsilon from {delta:.3g} to {_LARGEST_EPSILON:g}; change it, or ask for one kind of noise."
         )
     return smallest(lambda size: estimated_delta(make(size), epsilon) <= delta, start=1.0, step=1e-4)
 
@@ -187,7 +187,7 @@ def noise_within(make: Callable[[float], Losses], *, epsilon: float, delta: floa
     """
     if delta <= 2 * _rounding(make(1.0)):
         raise RangeError(
-            f"delta leaves {delta:.3g} to noise of two kinds, less than can be composed exactly; raise delta, or ask for one kind."
+            f"delta leaves {delta:.3g} to noise of two kinds, less than can be composed exactly; raise delta, or ask for one kind of noise."
         )
     fine = _interval(epsilon)
     start = math.log(estimated_noise(make, epsilon=epsilon, delta=delta))

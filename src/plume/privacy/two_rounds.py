@@ -143,8 +143,8 @@ def _worst_of_cells(rounds: PooledRounds, others: float, epsilon: float) -> tupl
     least = float(rounds.second.taken_at_least(np.ones(1))[0])
     ends = np.linspace(least, rounds.second.covered, 1 + math.ceil((rounds.second.covered - least) * _CELLS))
     cells = list(itertools.pairwise(map(float, ends))) or [(least, least)]
-    found = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
-    return max(found, key=lambda one: one[1].delta)
+    deltas = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
+    return max(deltas, key=lambda one: one[1].delta)
 
 
 @lru_cache(maxsize=64)

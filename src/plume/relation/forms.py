@@ -122,10 +122,10 @@ def refuse_unread(text: Text, statement: Tree) -> None:
             continue
         read = CLAUSES.get(type(part))
         if read is None:
-            raise text.refusal(part, f"{type(part).__name__.upper()} is not known here.")
+            raise text.refusal(part, f"{type(part).__name__.upper()} is not supported here.")
         for name, value in part.args.items():
             if name not in read and value is not None and value is not False and value != []:
-                raise text.refusal(part, f"{name.strip('_').upper()} is not known in {text.quote(part)!r}.")
+                raise text.refusal(part, f"{name.strip('_').upper()} is not supported in {text.quote(part)!r}.")
 
 
 def _own(tree: Tree) -> tuple[str, ...]:
@@ -145,11 +145,11 @@ def read_unit(text: Text, tree: Tree, unit: Tree) -> Tree:
     """Find the unit of a timestamp on the list; what is printed is the word from the list."""
     known = _UNITS[text.language][0 if isinstance(tree, exp.Extract) else 1]
     written = unit.name.upper() if isinstance(unit, exp.Var | exp.Literal) else ""
-    found = next((word for word in known if written in (word, f"{word}S")), None)
-    if found is None:
+    known_unit = next((word for word in known if written in (word, f"{word}S")), None)
+    if known_unit is None:
         function = "EXTRACT" if isinstance(tree, exp.Extract) else "DATE_TRUNC"
         raise text.refusal(tree, f"the unit of {function} must be one of {', '.join(known)}.")
-    return exp.Var(this=found)
+    return exp.Var(this=known_unit)
 
 
 def read_type(text: Text, tree: Tree) -> Tree:

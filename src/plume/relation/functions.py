@@ -34,7 +34,7 @@ def written_instead(refused: str) -> str:
     called = _CALLED.match(refused)
     name = called[1].upper() if called else ""
     near = get_close_matches(name, (*_FUNCTIONS, _LAST, *CALLS), n=1, cutoff=_ALIKE)
-    known = f"known are {', '.join((*_FORMS, *_FUNCTIONS))} and {_LAST}"
+    supported = f"{', '.join((*_FORMS, *_FUNCTIONS))} and {_LAST}"
     if name in _ELSEWHERE:
-        return f"write {_ELSEWHERE[name]}; {known}"
-    return f"did you mean {near[0]}? K{known[1:]}" if near else known
+        return f"write {_ELSEWHERE[name]}; supported are {supported}"
+    return f"did you mean {near[0]}? Supported are {supported}" if near else f"supported are {supported}"

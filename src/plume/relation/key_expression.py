@@ -72,7 +72,7 @@ def _read(text: str, language: str) -> KeyExpression:
     if not isinstance(select, exp.Select) or others or len(select.expressions) != 1:
         raise source.refusal(0, "this is not one expression.")
     if isinstance(select.expressions[0], exp.Alias):
-        raise source.refusal(0, "AS is not known here; the name of a key stands before its expression.")
+        raise source.refusal(0, "AS is not supported here; the name of a key stands before its expression.")
     scope = Scope(source, uses)
     # Under no name: columns are written as they are.
     scope.add("", Source(LABEL, BaseTable(TABLE, LABEL, public=False)), select)

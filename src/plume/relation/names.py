@@ -68,15 +68,17 @@ class Scope:
             return source.label, self._in(source, column) or self._missing(column)
         if name.casefold() in self.merged:
             return self.merged[name.casefold()]
-        found = [(source.label, own) for source in self.named.values() if (own := self._in(source, column)) is not None]
-        if not found:
+        candidates = [
+            (source.label, own) for source in self.named.values() if (own := self._in(source, column)) is not None
+        ]
+        if not candidates:
             self._missing(column)
-        if len(found) > 1:
+        if len(candidates) > 1:
             raise self.text.refusal(
                 column,
-                f"{name!r} may be a column of several tables; say of which, as in {next(iter(self.named))}.{name}.",
+                f"{name!r} may be a column of several tables; say which, as in {next(iter(self.named))}.{name}.",
             )
-        return found[0]
+        return candidates[0]
 
     def _in(self, source: Source, column: Tree) -> str | None:
         """Give the name of a column in a source as it is there; a table whose columns are not known may have any."""

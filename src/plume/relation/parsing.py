@@ -127,12 +127,12 @@ def _failure(source: Text, error: Exception) -> StatementError:
 
 def _told(source: Text, error: ParseError) -> StatementError:
     """Say what sqlglot found, and at which character."""
-    found = error.errors[0] if error.errors else {}
-    line, column = int(found.get("line") or 1), int(found.get("col") or 1)
+    first = error.errors[0] if error.errors else {}
+    line, column = int(first.get("line") or 1), int(first.get("col") or 1)
     lines = source.text.split("\n")
     end = sum(len(before) + 1 for before in lines[: line - 1]) + column
-    near = str(found.get("highlight") or "")
-    described = str(found.get("description") or "unexpected").rstrip(".")
+    near = str(first.get("highlight") or "")
+    described = str(first.get("description") or "unexpected").rstrip(".")
     if "Required keyword" in described:
         described = "something is missing"
     return source.refusal(max(end - len(near), 0), f"this cannot be read as SQL near {near!r}: {described.lower()}.")

@@ -77,7 +77,7 @@ class Select:
 
 @dataclass(frozen=True)
 class Union:
-    """UNION ALL; columns meet by their places, and have the names of the first part."""
+    """UNION ALL; columns are matched by position, and have the names of the first part."""
 
     members: tuple[Select, ...]
     tree: Tree = field(default=None, compare=False, repr=False)
@@ -122,10 +122,10 @@ def origin(select: Select, name: str) -> tuple[Source, str] | None:
     """Find the source and column that an output of a SELECT is, unchanged; None if it is computed."""
     if select.outputs is None:
         return select.sources[0], name
-    found = next((tree for output, tree in select.outputs if output == name), None)
-    if isinstance(found, exp.Column) and found.table == PARTS:
-        found = next(part for part_name, part in select.parts if part_name == found.name)
-    return (select.source(found.table), found.name) if isinstance(found, exp.Column) else None
+    expression = next((tree for output, tree in select.outputs if output == name), None)
+    if isinstance(expression, exp.Column) and expression.table == PARTS:
+        expression = next(part for part_name, part in select.parts if part_name == expression.name)
+    return (select.source(expression.table), expression.name) if isinstance(expression, exp.Column) else None
 
 
 def origins(relation: Relation, name: str) -> Iterator[tuple[BaseTable, str]]:
@@ -138,8 +138,8 @@ def origins(relation: Relation, name: str) -> Iterator[tuple[BaseTable, str]]:
             for member in members:
                 yield from origins(member, (names_of(member) or ())[place])
         case Select():
-            if found := origin(relation, name):
-                yield from origins(found[0].relation, found[1])
+            if original := origin(relation, name):
+                yield from origins(original[0].relation, original[1])
 
 
 def units(relation: Relation, name: str, text: Text, tree: Tree) -> Iterator[tuple[BaseTable, str]]:
@@ -162,14 +162,14 @@ def units(relation: Relation, name: str, text: Text, tree: Tree) -> Iterator[tup
 
 
 def _units_of_select(select: Select, name: str, text: Text, tree: Tree) -> Iterator[tuple[BaseTable, str]]:
-    found = origin(select, name)
-    if found is None:
+    original = origin(select, name)
+    if original is None:
         shown = _written(select, name) or tree
         raise text.refusal(
             shown,
             f"the privacy unit {name!r} is computed here; it must be a column as it is, or users could merge or split.",
         )
-    source, column = found
+    source, column = original
     unit = (source.label, column)
     if is_public(source.relation):
         raise text.refusal(

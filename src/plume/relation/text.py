@@ -42,8 +42,8 @@ class Text:
         """Quote a part as it was written, shortened."""
         starts = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
         ends = [part.meta["end"] for part in tree.walk() if "end" in part.meta]
-        found = self._closed(min(starts), max(ends) + 1) if starts else type(tree).__name__.upper()
-        return found if len(found) <= _LONGEST_QUOTE else f"{found[: _LONGEST_QUOTE - 3]}..."
+        quoted = self._closed(min(starts), max(ends) + 1) if starts else type(tree).__name__.upper()
+        return quoted if len(quoted) <= _LONGEST_QUOTE else f"{quoted[: _LONGEST_QUOTE - 3]}..."
 
     def _closed(self, start: int, end: int) -> str:
         """Cut a part out with the parentheses that close it, whose places are not noted."""
@@ -56,7 +56,7 @@ class Text:
 
 def start_of(tree: Tree) -> int:
     """Find where a part begins: at the first of its names and constants, for sqlglot notes the places of these only."""
-    found = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
-    if found:
-        return int(min(found))
+    starts = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
+    if starts:
+        return int(min(starts))
     return start_of(tree.parent) if tree.parent is not None else 0

@@ -236,8 +236,8 @@ def _largest(rows: pa.Table, by: str | None, limit: int) -> pa.Array:
     """Find the rows with the largest values in a column, if there are too many; they stay in their order."""
     if len(rows) <= limit or by is None:
         return pa.array(range(min(limit, len(rows))), pa.int64())
-    found = pc.sort_indices(rows.select([by]), sort_keys=[(by, "descending")])[:limit]
-    return pc.take(found, pc.sort_indices(found))
+    places = pc.sort_indices(rows.select([by]), sort_keys=[(by, "descending")])[:limit]
+    return pc.take(places, pc.sort_indices(places))
 
 
 def _cells(release: Released, places: pa.Array) -> list[tuple[Any, ...]]:

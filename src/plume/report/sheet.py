@@ -29,7 +29,7 @@ class Listing:
     words: frozenset[str] = frozenset()
     """The columns that hold words; all others are set as numbers are, to the right."""
     marks: Mapping[int, Mark] = field(default_factory=dict)
-    """The rows that stand out, by their places."""
+    """The rows that stand out, by their numbers."""
 
 
 @dataclass(frozen=True)

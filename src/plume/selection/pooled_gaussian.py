@@ -108,8 +108,8 @@ def pooled_gaussian(given: JointBudget) -> PooledGaussian:
 def lowest_threshold(sigma: float, limit: int, charges: tuple[Charge, ...], epsilon: float, delta: float) -> float:
     """Search once for what is explained first and run then: among few users, and then look at all of them."""
     budget = {"others": 0.0, "epsilon": epsilon, "delta": delta}
-    found = smallest_threshold(lambda threshold: AtEnds(sigma, threshold, limit, charges), **budget)
-    return raised(lambda threshold: Pooled(sigma, threshold, limit, charges), found.threshold, **budget).threshold
+    lowest = smallest_threshold(lambda threshold: AtEnds(sigma, threshold, limit, charges), **budget)
+    return raised(lambda threshold: Pooled(sigma, threshold, limit, charges), lowest.threshold, **budget).threshold
 
 
 def charged_to_accounts(given: JointBudget, squared: Fraction) -> tuple[tuple[Size, Charge], ...]:

@@ -84,24 +84,24 @@ class ReleasedUsers(LaplaceThreshold):
 
     def _below(self, number: Integers | int, users: Integers) -> Floats:
         """The chance that a shown key with these users has less than a number."""
-        found: Floats = 1 - _tails(self.noise, number - users) / _tails(self.noise, self.threshold - users)
-        return found
+        below: Floats = 1 - _tails(self.noise, number - users) / _tails(self.noise, self.threshold - users)
+        return below
 
 
 def _tails(noise: DiscreteLaplace, at_least: Integers) -> Floats:
     """Give `noise.tail` of many numbers that need not be few different ones."""
     rate = float(1 / noise.scale)
     beyond = np.exp(-rate * np.where(at_least < 1, 1 - at_least, at_least)) / (1 + np.exp(-rate))
-    found: Floats = np.where(at_least < 1, 1 - beyond, beyond)
-    return found
+    tails: Floats = np.where(at_least < 1, 1 - beyond, beyond)
+    return tails
 
 
 def _first(holds: Callable[[Integers], NDArray[np.bool_]], low: Integers, high: Integers) -> Integers:
     """Find the smallest whole numbers from `low` on for which something holds that holds from there on, or else `high`."""
     while np.any(low < high):
         middle = (low + high) // 2
-        found = holds(middle)
-        low, high = np.where(found, low, np.minimum(middle + 1, high)), np.where(found, middle, high)
+        holds_there = holds(middle)
+        low, high = np.where(holds_there, low, np.minimum(middle + 1, high)), np.where(holds_there, middle, high)
     return low
 
 

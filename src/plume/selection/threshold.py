@@ -1,10 +1,12 @@
-"""Where the threshold comes from: it is the lowest one that a key held by one user alone passes with a small enough probability.
+"""Where the threshold comes from: it is the lowest one, or one hardly higher, that a key held by one user alone passes with a small enough
+probability.
 
 With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
 With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
 which asks what each user spends: `privacy/gaussian.py`, with pooled weights `privacy/pooled.py`, in two rounds `privacy/two_rounds.py`).
-Strategies of two rounds search both of their thresholds by it, in `_smallest_thresholds` of their own modules; with pooled weights both
-thresholds are raised afterwards until all users are within delta.
+Strategies of two rounds search both of their thresholds by it, in `_smallest_thresholds` of their own modules. With pooled weights, which
+are the default, the search looks at few users, and thresholds are raised afterwards until all users are within delta
+(`lowest_threshold` in `pooled_gaussian.py`).
 Where other noise is drawn as well, keys of one user alone get a share of delta for themselves: `threshold_alone`, of the share
 `DELTA_OF_THRESHOLDS` in `rule.py` beside this file.
 
@@ -48,7 +50,7 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
         worst = made.worst(others=others, epsilon=epsilon, fewest_novel=1)
         return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
-    # Keys of one user alone need as much; measures beside them only a little more. Each look tries all kinds of users.
+    # Keys of one user alone need a threshold as high as this; measures beside them raise it only a little. Each call tries all kinds of users.
     start = _alone(make, delta)
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:

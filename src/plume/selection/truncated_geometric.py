@@ -243,22 +243,6 @@ def _floor(number: mpmath.mpf) -> int:
     return int(number - number * _own.exact.ldexp(1, -_MARGIN_BITS))
 
 
-def keep_probability(users: int, *, epsilon: Fraction, delta: float) -> float:
-    """Return the chance of one key by the closed form, where epsilon and delta are those of one key.
-
-    For people and tests: coins are thrown by the table, which is this but for its rounding, below 2**-128 a step.
-    """
-    exact = _own.exact
-    growing, uncertain = turning_points(epsilon=epsilon, delta=delta)
-    step = exact.mpf(epsilon.numerator) / epsilon.denominator
-    if users > uncertain:
-        return 1.0
-    chance = delta * exact.expm1(min(max(users, 0), growing) * step) / exact.expm1(step)
-    if users > growing:
-        chance -= (1 - chance + delta / exact.expm1(step)) * exact.expm1((growing - users) * step)
-    return float(chance)
-
-
 @lru_cache(maxsize=16)
 def turning_points(*, epsilon: Fraction, delta: float) -> tuple[int, int]:
     """Return up to how many users a key's chance grows geometrically, and up to how many it may be below 1."""

@@ -88,9 +88,9 @@ def _smallest_thresholds(
     """
     first, second = (novel_keys(sigma, math.inf, limit) for sigma in sigmas)
     find = partial(smallest_threshold, others=others, epsilon=epsilon, delta=delta)
-    found = find(lambda threshold: TwoRounds(first, replace(second, threshold=threshold)))
-    found = find(lambda threshold: TwoRounds(replace(first, threshold=threshold), found.second))
-    return found.first.threshold, found.second.threshold
+    rounds = find(lambda threshold: TwoRounds(first, replace(second, threshold=threshold)))
+    rounds = find(lambda threshold: TwoRounds(replace(first, threshold=threshold), rounds.second))
+    return rounds.first.threshold, rounds.second.threshold
 
 
 RULE = Rule(_composed, jointly=_jointly, delta_kept_back=KEPT_BACK)

@@ -25,8 +25,8 @@ from plume.relation.relations import BaseTable, Select, tables_of
 from plume.relation.text import Text
 from plume.release import Release
 from plume.running import explain, run
-from plume.statement.asking import Statement, read_statement
 from plume.statement.meetings import meetings_of
+from plume.statement.private_select import Statement, read_statement
 from plume.statement.tables import Tables
 
 _PUBLIC = "public_groups"

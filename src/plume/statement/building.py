@@ -45,17 +45,17 @@ class Builder:
                 built = self._union(tree, ctes)
             case _:
                 raise self.text.refusal(
-                    tree, f"{type(tree).__name__.upper()} is not known here; SELECT and UNION ALL are."
+                    tree, f"{type(tree).__name__.upper()} is not supported here; SELECT and UNION ALL are."
                 )
         self.depth -= 1
         return built
 
     def ctes(self, tree: Tree) -> dict[str, Tree]:
         """List the queries that WITH names."""
-        found = tree.args.get("with_")
-        if found is not None and found.args.get("recursive"):
-            raise self.text.refusal(found, "WITH RECURSIVE is not known here.")
-        return {cte.alias.casefold(): cte for cte in (found.expressions if found is not None else ())}
+        clause = tree.args.get("with_")
+        if clause is not None and clause.args.get("recursive"):
+            raise self.text.refusal(clause, "WITH RECURSIVE is not supported here.")
+        return {cte.alias.casefold(): cte for cte in (clause.expressions if clause is not None else ())}
 
     def _union(self, tree: Tree, ctes: Mapping[str, Tree]) -> Union:
         if (
@@ -74,7 +74,7 @@ class Builder:
             names = names_of(member)
             if member.outputs is None or names is None:
                 raise self.text.refusal(
-                    member.tree, "the columns of a UNION ALL meet by their places; name them instead of *."
+                    member.tree, "the columns of a UNION ALL are matched by position; name them instead of *."
                 )
             if len(names) != len(names_of(members[0]) or ()):
                 raise self.text.refusal(member.tree, "both sides of a UNION ALL must have as many columns.")
@@ -128,7 +128,7 @@ class Builder:
         if not isinstance(tree, exp.Table) or not isinstance(tree.this, exp.Identifier):
             raise self.text.refusal(
                 tree,
-                "only named tables, files and subqueries can be read; functions that make tables are not known here.",
+                "only named tables, files and subqueries can be read; functions that make tables are not supported here.",
             )
         refuse_others(self.text, tree, frozenset({"this", "db", "catalog", "alias"}))
         if tree.args.get("alias") is not None and tree.args["alias"].columns:
@@ -148,7 +148,7 @@ class Builder:
         method = str(join.args.get("method") or "").upper()
         if method or kind not in ("", "INNER", "OUTER", "CROSS"):
             raise self.text.refusal(
-                join.this, f"{method or kind} JOIN is not known; INNER, LEFT, RIGHT, FULL and CROSS JOIN are."
+                join.this, f"{method or kind} JOIN is not supported; INNER, LEFT, RIGHT, FULL and CROSS JOIN are."
             )
         refuse_others(self.text, join, frozenset({"this", "kind", "side", "method", "on", "using"}))
         comma = not (side or kind or join.args.get("on") or join.args.get("using"))

@@ -21,7 +21,7 @@ def read_call(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:
         return _aggregate(text, tree, scalar)
     if any(value for name, value in tree.args.items() if name not in ("this", "partition_by", "order", "over")):
         raise text.refusal(
-            tree, "frames of rows and named windows are not known here; write OVER (PARTITION BY ... ORDER BY ...)."
+            tree, "frames of rows and named windows are not supported here; write OVER (PARTITION BY ... ORDER BY ...)."
         )
     partition = tuple(scalar(part) for part in tree.args.get("partition_by") or ())
     order = tree.args.get("order")
@@ -39,7 +39,7 @@ def read_call(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:
         return Call(inner.name.upper(), None, partition=partition, order=ordered, tree=tree)
     call = _aggregate(text, inner, scalar)
     if call.distinct:
-        raise text.refusal(tree, "DISTINCT inside a window is not known here.")
+        raise text.refusal(tree, "DISTINCT inside a window is not supported here.")
     return Call(call.function, call.argument, partition=partition, order=ordered, tree=tree)
 
 
@@ -52,9 +52,11 @@ def _ordered(text: Text, item: Tree, scalar: Callable[[Tree], Tree]) -> tuple[Tr
 def _aggregate(text: Text, tree: Tree, scalar: Callable[[Tree], Tree]) -> Call:
     function = tree.name.upper()
     if function not in _AGGREGATES:
-        raise text.refusal(tree, f"{function} is not known below the private SELECT; {', '.join(_AGGREGATES)} are.")
+        raise text.refusal(tree, f"{function} is not supported below the private SELECT; {', '.join(_AGGREGATES)} are.")
     if len(tree.expressions) != 1:
-        raise text.refusal(tree, f"{function} takes one argument below the private SELECT; bounds belong into it.")
+        raise text.refusal(
+            tree, f"{function} takes one argument below the private SELECT; bounds belong in the private SELECT."
+        )
     argument = tree.expressions[0]
     if isinstance(argument, exp.Star):
         if function != "COUNT":

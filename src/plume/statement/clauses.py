@@ -11,11 +11,11 @@ _TOLD = {
     "limit": "LIMIT keeps some rows and drops others, and which ones depends on the rows of all users",
     "offset": "OFFSET drops rows, and which ones depends on the rows of all users",
     "order": "ORDER BY has no meaning below the private SELECT",
-    "windows": "named windows are not known here; write OVER (PARTITION BY ...)",
-    "laterals": "LATERAL is not known here",
+    "windows": "named windows are not supported here; write OVER (PARTITION BY ...)",
+    "laterals": "LATERAL is not supported here",
     "sample": "a sample is drawn at random, and again each time rows are read",
-    "joins": "joins inside of joins are not known here; write a subquery",
-    "pivots": "PIVOT is not known here",
+    "joins": "joins inside of joins are not supported here; write a subquery",
+    "pivots": "PIVOT is not supported here",
 }
 
 
@@ -24,20 +24,20 @@ def refuse_others(text: Text, tree: Tree, known: frozenset[str]) -> None:
     for name, value in tree.args.items():
         if value and name not in known:
             at = value if isinstance(value, exp.Expression) else tree
-            raise text.refusal(at, f"{_TOLD.get(name, f'{name.upper()} is not known here')}.")
+            raise text.refusal(at, f"{_TOLD.get(name, f'{name.upper()} is not supported here')}.")
 
 
 def conjuncts(tree: Tree | None) -> list[Any]:
     """Split a condition at its ANDs, however many there are."""
-    found: list[Any] = []
+    conditions: list[Any] = []
     left = [] if tree is None else [tree]
     while left:
         part = left.pop().unnest()
         if isinstance(part, exp.And):
             left += [part.right, part.left]
         else:
-            found.append(part)
-    return found
+            conditions.append(part)
+    return conditions
 
 
 def meant(text: Text, item: Tree, outputs: list[Tree]) -> Tree:

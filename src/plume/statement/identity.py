@@ -108,11 +108,11 @@ def _is_path(data: Any) -> bool:
 
 
 def _inodes(paths: Iterable[Path]) -> frozenset[Inode]:
-    found = set()
+    inodes = set()
     for path in paths:
         with suppress(OSError, ValueError):
-            found.add(_inode(os.stat(path)))  # noqa: PTH116 - of whatever the path leads to
-    return frozenset(found)
+            inodes.add(_inode(os.stat(path)))  # noqa: PTH116 - of whatever the path leads to
+    return frozenset(inodes)
 
 
 def _inode(status: os.stat_result) -> Inode:
@@ -133,18 +133,18 @@ def _identify_on_spark(named: list[str]) -> Identity:
     if all(map(_address, named)):
         return OnSpark(tuple(named), addresses)
     here = [_FILE_URL.sub("", path, count=1) for path in named]
-    found = [_below(path) for path in here]
+    below = [_below(path) for path in here]
     plain = all(_PLAIN_PATH.fullmatch(path) and ".." not in path.split("/") for path in here)
-    inodes = frozenset(inode for each, _ in found for inode in each)
-    return FileSet(inodes, paths=() if plain and all(complete for _, complete in found) else tuple(named))
+    inodes = frozenset(inode for each, _ in below for inode in each)
+    return FileSet(inodes, paths=() if plain and all(complete for _, complete in below) else tuple(named))
 
 
 def _address(path: str) -> Address | None:
     """Give the address of a place that no other text leads to but one in the same store; None if that is not certain."""
-    found = _PLAIN_ADDRESS.fullmatch(path.casefold())
-    if found is None or ".." in path.split("/"):
+    address = _PLAIN_ADDRESS.fullmatch(path.casefold())
+    if address is None or ".." in path.split("/"):
         return None
-    return found[1], "".join(f"/{part}" for part in found[2].split("/") if part not in ("", "."))
+    return address[1], "".join(f"/{part}" for part in address[2].split("/") if part not in ("", "."))
 
 
 def _can_meet(one: Address, other: Address) -> bool:
@@ -155,16 +155,16 @@ def _can_meet(one: Address, other: Address) -> bool:
 
 def _below(path: str) -> tuple[frozenset[Inode], bool]:
     """Find a path, or what matches it as a pattern, with all that lies below, of any ending; and say if all of that could be seen."""
-    found: set[Inode] = set()
+    inodes: set[Inode] = set()
     waiting, complete = [path], True
     with suppress(ValueError):  # no file has a name with a zero byte
         waiting += glob.glob(path)  # noqa: PTH207 - patterns may be absolute
     while waiting:
         try:
             status = os.stat(next_one := waiting.pop())  # noqa: PTH116 - of whatever the path leads to
-            if _inode(status) not in found and stat.S_ISDIR(status.st_mode):
+            if _inode(status) not in inodes and stat.S_ISDIR(status.st_mode):
                 waiting += [entry.path for entry in os.scandir(next_one)]
-            found.add(_inode(status))
+            inodes.add(_inode(status))
         except (OSError, ValueError):
             complete = False
-    return frozenset(found), complete
+    return frozenset(inodes), complete

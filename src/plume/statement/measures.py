@@ -67,10 +67,10 @@ def make_measure(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanis
     """Make the measure that an aggregate asks for."""
     tree = aggregate.tree
     if aggregate.function in ENDS:
-        told = f"{aggregate.function} is not known in a private SELECT; write {ENDS[aggregate.function]}."
+        told = f"{aggregate.function} is not supported in a private SELECT; write {ENDS[aggregate.function]}."
         raise text.refusal(tree, told)
     if aggregate.function not in _FORMS:
-        raise text.refusal(tree, f"{aggregate.function} is not known in a private SELECT; {', '.join(_FORMS)} are.")
+        raise text.refusal(tree, f"{aggregate.function} is not supported in a private SELECT; {', '.join(_FORMS)} are.")
     with text.placing(tree):
         return _make(text, aggregate, columns)
 
@@ -91,8 +91,8 @@ def _make(text: Text, aggregate: Aggregate, columns: Columns) -> Mechanism:
     column, (make, _) = columns.value(arguments[0]), _FORMS[aggregate.function]
     if aggregate.function != "PERCENTILE_CONT":
         return make(column, low, high, name=name)
-    found = quantiles(column, [number(arguments[1])], low, high)
-    return replace(found, name=name, names=(name,)) if name and isinstance(found, Quantiles) else found
+    measure = quantiles(column, [number(arguments[1])], low, high)
+    return replace(measure, name=name, names=(name,)) if name and isinstance(measure, Quantiles) else measure
 
 
 def _called(tree: Tree, otherwise: str) -> str:

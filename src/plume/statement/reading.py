@@ -77,14 +77,14 @@ def _clause(source: Text, tokens: Sequence[Any]) -> tuple[int, int]:
     """Find the tokens of the clause, from WITH to the bracket that closes its options."""
     words = [_word(token) for token in tokens]
     _refuse_other_clauses(source, tokens)
-    found = [place for place, word in enumerate(words) if word == "DIFFERENTIAL_PRIVACY"]
-    if not found or words[max(found[0] - 2, 0) : found[0]] != ["SELECT", "WITH"]:
-        raise source.refusal(tokens[found[0]].start if found else 0, f"there is no private SELECT; write {_FORM}")
-    if len(found) > 1:
+    places = [place for place, word in enumerate(words) if word == "DIFFERENTIAL_PRIVACY"]
+    if not places or words[max(places[0] - 2, 0) : places[0]] != ["SELECT", "WITH"]:
+        raise source.refusal(tokens[places[0]].start if places else 0, f"there is no private SELECT; write {_FORM}")
+    if len(places) > 1:
         raise source.refusal(
-            tokens[found[1]].start, "there are two private SELECTs; each release is a statement of its own."
+            tokens[places[1]].start, "there are two private SELECTs; each release is a statement of its own."
         )
-    begin = found[0] - 1
+    begin = places[0] - 1
     if words[: begin - 1].count("(") != words[: begin - 1].count(")"):
         raise source.refusal(tokens[begin].start, "the private SELECT is inside another one; it must be the outermost.")
     if words[begin + 2 : begin + 4] != ["OPTIONS", "("]:
@@ -108,12 +108,12 @@ def _refuse_other_names(source: Text, tokens: Sequence[Any]) -> None:
     for token, behind in pairwise(tokens):
         word = _word(token)
         if word in elsewhere.FUNCTIONS and _word(behind) == "(":
-            told = f"{word} is not known here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
+            told = f"{word} is not supported here; in the private SELECT write {elsewhere.FUNCTIONS[word]}."
             raise source.refusal(token.start, told)
 
 
 def _word(token: Any) -> str:
-    """Give the word that a token is; what is quoted is none."""
+    """Give the word that a token is; what is quoted is not a word."""
     quoted = token.token_type in (TokenType.STRING, TokenType.IDENTIFIER)
     return "" if quoted else str(token.text).upper()
 

@@ -61,8 +61,8 @@ class SelectList:
     def _expression(self, tree: Tree) -> Tree:
         if not self._stepped:
             return self._scope.scalar(tree)
-        if self._grouped and (found := self._group_of(tree)) is not None:
-            return found
+        if self._grouped and (group := self._group_of(tree)) is not None:
+            return group
         return rewrite(self._text, tree, column=self._column, call=self._call)
 
     def _group_of(self, tree: Tree) -> Tree | None:
@@ -81,7 +81,7 @@ class SelectList:
     def _call(self, tree: Tree) -> Tree:
         call = read_call(self._text, tree, self._scope.scalar)
         if self._grouped and call.partition is not None:
-            raise self._text.refusal(tree, "a window beside GROUP BY is not known here; group in a subquery.")
+            raise self._text.refusal(tree, "a window beside GROUP BY is not supported here; group in a subquery.")
         return qualified(PARTS, self._part(call))
 
     def _part(self, part: Tree | Call) -> str:

@@ -70,12 +70,12 @@ def _budget(text: Text, options: Mapping[str, Option]) -> Budget:
     for name in ("epsilon", "delta"):
         if name not in options:
             continue
-        found = number(options[name].value)
-        if found is None:
+        value = number(options[name].value)
+        if value is None:
             raise text.refusal(options[name].start, f"{name} must be a number.")
         with text.placing(options[name].start):
-            Budget(**{"epsilon": 1.0} | numbers | {name: found})
-        numbers[name] = float(found)
+            Budget(**{"epsilon": 1.0} | numbers | {name: value})
+        numbers[name] = float(value)
     return Budget(**numbers)
 
 
@@ -120,7 +120,7 @@ def is_auto(tree: Tree) -> bool:
 
 
 def number(tree: Tree) -> Any:
-    """Read a number; None if it is none, or has more digits than Python reads."""
+    """Read a number; None if it is not one, or has more digits than Python reads."""
     negative = isinstance(tree, exp.Neg)
     literal = tree.this if negative else tree
     if isinstance(literal, exp.Literal) and not literal.is_string:

@@ -106,13 +106,13 @@ def _mean_chance(strategy: SelectionStrategy, mean: Floats, deviation: Floats) -
     step = max(1, most // _TABLED)
     chances = strategy.chance(np.arange(0, most + 1, step))
     mean, deviation = mean / step, deviation / step
-    found = _between(chances, mean)
+    chance = _between(chances, mean)
     # In most tables, most keys have hardly a user, and what varies with them hardly changes the chance.
     likely = np.flatnonzero(mean + POINTS[-1] * deviation > np.searchsorted(chances, _UNLIKELY) - 1)
     mean, deviation = mean[likely], deviation[likely]
     points = zip(POINTS, WEIGHTS, strict=True)
-    found[likely] = sum(weight * _between(chances, mean + point * deviation) for point, weight in points)
-    return found
+    chance[likely] = sum(weight * _between(chances, mean + point * deviation) for point, weight in points)
+    return chance
 
 
 def _between(table: Floats, at: Floats) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from plume.report.chart import Figure, Point
 from plume.tuning.expectation import Expectation, Prospect, expect
 from plume.tuning.page import Page, make_page
-from plume.tuning.recommendation import Tried
+from plume.tuning.recommendation import TuningRow
 from plume.tuning.tuning import WARNING, NotPrivateTuning
 
 _CURVE_POINTS = 60
@@ -83,16 +83,16 @@ def figures_of_tuning(tuning: NotPrivateTuning) -> tuple[Figure, ...]:
     return (*_errors(best), *_losses(best), *_keys(best))
 
 
-def _place(row: Tried) -> tuple[int, str]:
+def _place(row: TuningRow) -> tuple[int, str]:
     return row.max_keys_per_user, row.measure
 
 
-def _measures(rows: Sequence[Tried]) -> Iterator[tuple[str, list[Tried]]]:
+def _measures(rows: Sequence[TuningRow]) -> Iterator[tuple[str, list[TuningRow]]]:
     for measure in dict.fromkeys(row.measure for row in rows):
         yield measure, [row for row in rows if row.measure == measure]
 
 
-def _errors(best: Sequence[Tried]) -> Iterator[Figure]:
+def _errors(best: Sequence[TuningRow]) -> Iterator[Figure]:
     for measure, rows in _measures(best):
         points = tuple(
             Point(_series(row), row.max_keys_per_user, row.absolute_error, marked=row.recommended) for row in rows
@@ -100,7 +100,7 @@ def _errors(best: Sequence[Tried]) -> Iterator[Figure]:
         yield Figure(f"Error of {measure} by the limit, with its best bounds", _LIMIT, "mean absolute error", points)
 
 
-def _losses(best: Sequence[Tried]) -> Iterator[Figure]:
+def _losses(best: Sequence[TuningRow]) -> Iterator[Figure]:
     """What is lost, of the first epsilon and selection."""
     for measure, rows in _measures([row for row in best if _series(row) == _series(best[0])]):
         lost = {
@@ -115,7 +115,7 @@ def _losses(best: Sequence[Tried]) -> Iterator[Figure]:
         yield Figure(f"What is lost of {measure}, at {_series(best[0])}", _LIMIT, "lost, %", points)
 
 
-def _keys(best: Sequence[Tried]) -> Iterator[Figure]:
+def _keys(best: Sequence[TuningRow]) -> Iterator[Figure]:
     """Keys by epsilon, if there are several."""
     if len({row.epsilon for row in best}) == 1:
         return
@@ -126,5 +126,5 @@ def _keys(best: Sequence[Tried]) -> Iterator[Figure]:
     yield Figure("Keys shown, by epsilon", "epsilon", "keys", points)
 
 
-def _series(row: Tried) -> str:
+def _series(row: TuningRow) -> str:
     return f"epsilon = {row.epsilon:g}, selection {row.selection}"

@@ -17,10 +17,11 @@ import pyarrow as pa
 from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.errors import BoundError, UsageError, printable, type_in_words
+from plume.errors import BoundError, printable
 from plume.explanation import number_of
 from plume.output.files import write_text
 from plume.output.text_table import four_digits, show
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.selection.chances import KeysOfUser, chance_of_users, users_for_chance
@@ -165,8 +166,7 @@ def expect(
     for keys with `users` users who count in them. Each is in as many keys as the limit, or in `keys_of_user`, or a share of them in each
     number, as in `{5: 0.9, 100: 0.1}`. If measures leave the rest of a user's budget to selection, rows are taken to be as large as can be.
     """
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+    refuse_other_than_query(query)
     refuse_open_numbers(query)
     refuse_no_list("[4, 16]", limits=limits, users=users)
     refuse_no_list("[0.5, 2]", epsilons=epsilons)
@@ -189,7 +189,7 @@ def refuse_open_numbers(query: Query) -> None:
 
 
 def _grid(query: Query, limits: Sequence[int], epsilons: Sequence[float]) -> Iterator[Query]:
-    # Limits and budgets are checked first: what is none cannot be sorted.
+    # Limits and budgets are checked first: what is not a number cannot be sorted.
     of_limits = {limit: replace(query, max_keys_per_user=limit) for limit in (query.selection_limit, *limits)}
     for one in of_limits.values():
         refuse_open_numbers(one)

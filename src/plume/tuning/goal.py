@@ -72,8 +72,8 @@ def goal_of(
     _refuse_bad_people(users=users, values_of_user=values_of_user, chance=chance)
     of_users = shares_of_users(keys_of_user)
     _refuse_bad_wishes(query, wanted)
-    found = {measure.name: _target(measure, users, wanted) for measure in query.measures}
-    targets = {name: target for name, target in found.items() if target is not None}
+    by_measure = {measure.name: _target(measure, users, wanted) for measure in query.measures}
+    targets = {name: target for name, target in by_measure.items() if target is not None}
     return Goal(users, of_users, values_of_user, chance, targets)
 
 
@@ -122,7 +122,7 @@ def _target(measure: Mechanism, users: int, wanted: Wanted) -> Target | None:
     if truth is None:
         raise MeasureError(
             f"{name} is not a number of users or records, so it is not known what error = {error:g} is relative to; "
-            f"give absolute={{{name!r}: ...}} in its own unit, or totals={{{name!r}: ...}}, what it is in such a key."
+            f"give absolute={{{name!r}: ...}} in its own unit, or totals={{{name!r}: ...}}, its value in such a key."
         )
     return Target(_as_written(error) * _as_written(truth), truth)
 
@@ -144,13 +144,13 @@ def _possible(measure: Mechanism) -> tuple[float, float]:
     match measure:
         case Quantiles(names=names) if len(names) > 1:
             raise MeasureError(
-                f"{measure.name} is several numbers, so one total says nothing of them; give absolute={{{measure.name!r}: ...}} alone."
+                f"{measure.name} is several numbers, so one total says nothing about them; give absolute={{{measure.name!r}: ...}} alone."
             )
         case Mean(scale=scale) | Quantiles(scale=scale) if scale.kind is Kind.FLOAT:
             return scale.low, scale.high
         case Mean() | Quantiles():
             raise MeasureError(
-                f"{measure.name} is a date, of which there is no share; give absolute={{{measure.name!r}: ...}} in days."
+                f"{measure.name} is a date, so its error cannot be a share of it; give absolute={{{measure.name!r}: ...}} in days."
             )
         case _:
             return 0.0, measure.extent

@@ -49,8 +49,8 @@ class MadeUpTrees:
         """Give noised sums over ranges of leaves; the same range has the same noise each time."""
         start = ranges * width % LEAVES
         noise = _noises(gaussian=self.gaussian)[_mixed(ranges, width) >> np.uint64(64 - _NOISES)]
-        found: Floats = self.before[start + width] - self.before[start] + self.deviation * noise
-        return found
+        sums: Floats = self.before[start + width] - self.before[start] + self.deviation * noise
+        return sums
 
 
 def _mixed(ranges: Integers, width: int) -> NDArray[np.uint64]:
@@ -67,8 +67,8 @@ def _noises(*, gaussian: bool) -> Floats:
     size = 1 << _NOISES
     chances = (np.arange(size) + 0.5) / size
     away = chances - 0.5
-    found: Floats = ndtri(chances) if gaussian else -math.sqrt(1 / 2) * np.sign(away) * np.log1p(-2 * np.abs(away))
-    return found
+    noises: Floats = ndtri(chances) if gaussian else -math.sqrt(1 / 2) * np.sign(away) * np.log1p(-2 * np.abs(away))
+    return noises
 
 
 def chance_of_quantiles(part: CalibratedPart, measures: Sequence[Quantiles], goal: Goal) -> float:

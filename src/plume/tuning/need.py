@@ -23,11 +23,10 @@ from plume.errors import (
     MeasureError,
     PlumeError,
     RangeError,
-    UsageError,
     printable,
-    type_in_words,
 )
 from plume.output.text_table import show
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import LEAST_EPSILON, Budget
 from plume.query import LIMIT, Query
 from plume.root import crossing
@@ -224,11 +223,12 @@ def need(  # noqa: PLR0913 - what may be asked
     Further `limits` are tried beside the query's own; the one that costs least is taken, what it cuts away counting as error. If the
     query's is "auto", limits up to `keys_of_user` are tried.
     """
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query.")
+    refuse_other_than_query(query)
     if keys_of_user is None and (query.chooses_limit or limits):
         what = f"{LIMIT} is {AUTO!r}" if query.chooses_limit else "several limits are tried"
-        raise BoundError(f"{what}; give keys_of_user too, in how many keys a typical user is. No data is read for it.")
+        raise BoundError(
+            f"{what}; give keys_of_user too, the number of keys of a typical user. No data is read for it."
+        )
     keys = query.selection_limit if keys_of_user is None else keys_of_user
     wanted = Wanted(error, absolute or {}, totals or {})
     goal = goal_of(query, wanted, users=users, keys_of_user=keys, values_of_user=values_of_user, chance=chance)
@@ -277,7 +277,7 @@ def _unknown_cut(query: Query, goal: Goal) -> PlumeError | None:
                 f"{cut}, and what that changes depends on values; give a limit of {goal.most_keys} or more."
             )
         if goal.targets[measure.name].truth is None:
-            return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, what it is in such a key.")
+            return MeasureError(f"{cut}; give totals={{{measure.name!r}: ...}} too, its value in such a key.")
     return None
 
 
@@ -287,7 +287,7 @@ def _cheapest(tried: Sequence[Query], goal: Goal) -> Need:
     enough = [(epsilon, -one.selection_limit, one) for one, epsilon in searched if epsilon is not None]
     if not enough:
         raise _not_enough(tried, goal)
-    epsilon, _, query = min(enough, key=lambda found: found[:2])
+    epsilon, _, query = min(enough, key=lambda candidate: candidate[:2])
     limits = tuple(_tried(one, epsilon, goal) for one, epsilon in searched)
     return _need(_with_epsilon(query, epsilon), goal, limits)
 
@@ -327,13 +327,13 @@ def _smallest_epsilon(query: Query, goal: Goal) -> float | None:
 
     if not holds(MOST_EPSILON):
         return None
-    found = min(math.exp(crossing(missing, 0.0, _NEAR, first_step=1.0)), MOST_EPSILON)
-    if query.noise == AUTO and _kinds(query, found) != _kinds(query, found * _FARTHEST):
-        lower = [found * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
+    smallest = min(math.exp(crossing(missing, 0.0, _NEAR, first_step=1.0)), MOST_EPSILON)
+    if query.noise == AUTO and _kinds(query, smallest) != _kinds(query, smallest * _FARTHEST):
+        lower = [smallest * _STEP**step for step in range(1, math.ceil(math.log(_FARTHEST, _STEP)))]
         if enough := [epsilon for epsilon in lower if holds(epsilon)]:
-            found = math.exp(crossing(missing, math.log(enough[-1]), _NEAR))
-    rounded = min(_rounded_up(found), MOST_EPSILON)
-    return rounded if holds(rounded) else found
+            smallest = math.exp(crossing(missing, math.log(enough[-1]), _NEAR))
+    rounded = min(_rounded_up(smallest), MOST_EPSILON)
+    return rounded if holds(rounded) else smallest
 
 
 def _kinds(query: Query, epsilon: float) -> set[str]:

@@ -3,7 +3,7 @@
 from plume.report.sheet import Listing, Sheet, show_sheet
 from plume.tuning.curves import figures_of_expectation, figures_of_tuning
 from plume.tuning.expectation import HEAD, Expectation, tables
-from plume.tuning.recommendation import Tried
+from plume.tuning.recommendation import TuningRow
 from plume.tuning.tuning import REMARK, WARNING, NotPrivateTuning, line, telling
 
 _WORDS = frozenset(("number", "noise", "selection"))
@@ -18,7 +18,7 @@ def show_expectation(expectation: Expectation) -> str:
 
 def show_tuning(tuning: NotPrivateTuning) -> str:
     """Show what was tried; NOT PRIVATE, and it says so."""
-    shown: list[Tried] = list(telling(tuning.tried))
+    shown: list[TuningRow] = list(telling(tuning.tried))
     listing = Listing(
         "what was tried",
         [line(tried) for tried in shown],

@@ -173,9 +173,9 @@ def read_pairs(query: Query, data: Any, engine: DuckDB, sizes: Collection[Size] 
         printed = print_plan(combined, session.printer())
         for step in steps(combined):
             run_step(step, session, printed, SALT_UNKNOWN)
-        found = _numbered(session, combined.name, calibrated)
+        numbered = _numbered(session, combined.name, calibrated)
         squares = {size: _squares(session, size) for size in sizes}
-    return _pairs(found, calibrated, squares)
+    return _pairs(numbered, calibrated, squares)
 
 
 def _unbounded(measure: Mechanism) -> Mechanism:
@@ -223,15 +223,15 @@ def _listed(columns: tuple[str, ...]) -> str:
     return ", ".join(identifier(column, DUCKDB) for column in columns)
 
 
-def _pairs(found: pa.Table, calibrated: CalibratedQuery, squares: Mapping[Size, Floats]) -> Pairs:
+def _pairs(table: pa.Table, calibrated: CalibratedQuery, squares: Mapping[Size, Floats]) -> Pairs:
     """Put the places of users who have most keys first."""
-    user, key = found.column(_USER_NUMBER).to_numpy(), found.column(_KEY_NUMBER).to_numpy()
+    user, key = table.column(_USER_NUMBER).to_numpy(), table.column(_KEY_NUMBER).to_numpy()
     keys_of_user = np.bincount(user)
     ranked = np.argsort(-keys_of_user, kind="stable")
     ranks = np.empty(len(ranked), np.int32)
     ranks[ranked] = np.arange(len(ranked))
     order, keys_of_user = _sorting(ranks[user], len(ranked)), keys_of_user[ranked]
-    values = {measure.mechanism.name: _contributions(found, measure)[order] for measure in _additive(calibrated)}
+    values = {measure.mechanism.name: _contributions(table, measure)[order] for measure in _additive(calibrated)}
     return Pairs(
         key[order],
         values,
@@ -251,13 +251,13 @@ def _sorting(numbers: Places, different: int) -> Places:
     return np.asarray(table.tocsr().indices, np.int32)
 
 
-def _contributions(found: pa.Table, measure: MeasureColumns) -> Floats:
+def _contributions(table: pa.Table, measure: MeasureColumns) -> Floats:
     """What users contribute to a measure, in its own units; a user without values contributes nothing."""
     mechanism = measure.mechanism
     if not measure.raw:
-        return np.ones(found.num_rows)
+        return np.ones(table.num_rows)
     (raw,) = measure.raw.values()
-    contributions: Floats = found.column(raw).to_numpy()
+    contributions: Floats = table.column(raw).to_numpy()
     match mechanism:
         case CountUsers():
             return np.minimum(contributions, 1)

@@ -44,7 +44,7 @@ def shares_of_users(given: Any) -> tuple[tuple[int, float], ...]:
                 f"keys_of_user gives {keys} keys to {shown(share)} of the users; it must be a share above 0, up to 1."
             )
     if not shares or not math.isclose(total := math.fsum(share for _, share in shares), 1, abs_tol=_ROUNDING):
-        what = f"add up to {total:g}" if shares else "are none"
+        what = f"add up to {total:g}" if shares else "are empty"
         raise BoundError(
             f"the shares of users in keys_of_user {what}; they must add up to 1, such as {{5: 0.9, 100: 0.1}}."
         )

@@ -19,7 +19,7 @@ _A_KEY = 1.0
 
 
 @dataclass(frozen=True)
-class Tried:
+class TuningRow:
     """What a measure would be like with one limit, epsilon, selection and bounds; NOT PRIVATE."""
 
     epsilon: float
@@ -63,17 +63,17 @@ def _of(epsilon: float, epsilons: Iterable[float], values: Iterable[float]) -> I
     return (value for value, each in zip(values, epsilons, strict=True) if each == epsilon)
 
 
-def recommend(rows: Sequence[Tried]) -> list[Tried]:
+def recommend(rows: Sequence[TuningRow]) -> list[TuningRow]:
     """Mark the setting whose errors, each relative to the smallest that its measure can have, are smallest together, with its best bounds.
 
     The rows are those of one epsilon. Settings that show clearly fewer keys than another do not compete.
     """
-    best: dict[tuple[str, int], dict[str, tuple[float, Tried]]] = {}
+    best: dict[tuple[str, int], dict[str, tuple[float, TuningRow]]] = {}
     for row in rows:
         if row.error_on_shared_keys is not None:
             of_setting = best.setdefault((row.selection, row.max_keys_per_user), {})
-            found = (row.error_on_shared_keys, row)
-            of_setting[row.measure] = min(of_setting.get(row.measure, found), found, key=lambda one: one[0])
+            candidate = (row.error_on_shared_keys, row)
+            of_setting[row.measure] = min(of_setting.get(row.measure, candidate), candidate, key=lambda one: one[0])
     if not best:
         return list(rows)
     least = {name: min(of_setting[name][0] for of_setting in best.values()) for name in next(iter(best.values()))}

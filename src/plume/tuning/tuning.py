@@ -20,7 +20,7 @@ from plume.arguments import call_checked
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.duckdb import DuckDB
 from plume.engines.frames import is_spark_frame
-from plume.errors import MeasureError, UsageError, type_in_words
+from plume.errors import MeasureError, UsageError
 from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.open_bound import open_bounds
 from plume.mechanisms.sum import SumOfTotals
@@ -28,6 +28,7 @@ from plume.output.csv_rows import write_csv
 from plume.output.files import with_not_private_suffix, write_text
 from plume.output.text_table import four_digits, show
 from plume.plan.nodes import Size
+from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget
 from plume.query import Query
 from plume.released_number import releases_users
@@ -37,17 +38,18 @@ from plume.tuning.estimates import Estimate, candidate, estimate
 from plume.tuning.expectation import refuse_open_numbers
 from plume.tuning.pairs import Additive, Floats, Pairs, read_pairs
 from plume.tuning.people import refuse_no_list
-from plume.tuning.recommendation import NOISE_OF_ESTIMATES, Tried, recommend, shared_keys
+from plume.tuning.recommendation import NOISE_OF_ESTIMATES, TuningRow, recommend, shared_keys
 
 WARNING = (
     "NOT PRIVATE: computed from the data without noise. Do not share it. "
-    "What is chosen by it is not covered by the guarantee of a release."
+    "The guarantee of a release does not cover numbers that are chosen by it."
 )
 USUAL_LIMITS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _USUAL_FACTORS = (0.25, 0.5, 2, 4)
 REMARK = (
-    f"* recommended: the smallest error on shared keys, which all settings of this epsilon show that show as many keys, to within "
-    f"{NOISE_OF_ESTIMATES:.0%}.\nOf other settings only the best bounds are shown; to_arrow() has all."
+    f"* recommended: of the settings of this epsilon that show the most keys, to within {NOISE_OF_ESTIMATES:.0%}, "
+    "the one with the smallest error\non shared keys, which all of these show. Of other settings only the best bounds are listed; "
+    "to_arrow() has all."
 )
 _WORDS = "NOT PRIVATE"
 _ALL_ROWS = 10**6
@@ -60,10 +62,10 @@ class NotPrivateTuning:
     query: Query
     keys: int
     """How many keys there are in the data."""
-    tried: tuple[Tried, ...]
+    tried: tuple[TuningRow, ...]
 
     @property
-    def recommended(self) -> tuple[Tried, ...]:
+    def recommended(self) -> tuple[TuningRow, ...]:
         """For each epsilon the setting with the smallest errors of those that show most keys, and with it the bounds of each measure."""
         return tuple(tried for tried in self.tried if tried.recommended)
 
@@ -124,7 +126,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
     measures: Sequence[Any] = (),
     engine: DuckDB | None = None,
 ) -> NotPrivateTuning:
-    """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may look.
+    """NOT PRIVATE: estimate errors and losses over a grid, from exact data, without drawing noise. For people who may see it.
 
     Beside the query's own, all further `limits`, `epsilons` and `selections` are tried, each with each. `measures` are those of the query
     with other bounds; without any, bounds from a quarter to four times the query's are tried. Only users, counts and sums are estimated.
@@ -145,8 +147,7 @@ def tune(  # noqa: PLR0913 - all of them are the caller's
 
 
 def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
-    if not isinstance(query, Query):
-        raise UsageError(f"the query is {type_in_words(query)}; it must be a plume.Query, and come before the data.")
+    refuse_other_than_query(query, ", and come before the data")
     if is_spark_frame(data) or not isinstance(engine, DuckDB | None):
         raise UsageError("tuning works on DuckDB only; give it a file or a frame, or a sample of users.")
     refuse_open_numbers(query)
@@ -158,19 +159,19 @@ def _refuse_wrong_arguments(query: Any, data: Any, engine: Any) -> None:
 
 def _candidates(query: Query, given: Sequence[Any]) -> dict[str, list[Additive]]:
     """List the bounds to try for each measure that can be estimated, the query's own among them."""
-    found: dict[str, list[Additive]] = {
+    candidates: dict[str, list[Additive]] = {
         measure.name: [measure] for measure in query.measures if isinstance(measure, Additive)
     }
-    if not found:
+    if not candidates:
         raise MeasureError("none of the measures can be estimated; tuning knows users, count and sum.")
     for measure in given:
-        own = found.get(getattr(measure, "name", ""), [None])[0]
+        own = candidates.get(getattr(measure, "name", ""), [None])[0]
         if own is None or _without_bounds(own) != _without_bounds(measure) or open_bounds([measure]):
             raise MeasureError(
-                f"{measure!r} is none of the query's measures with other bounds; name and column must agree, and bounds be numbers."
+                f"{measure!r} is not one of the query's measures with other bounds; name and column must agree, and bounds be numbers."
             )
-        found[own.name] = [*found[own.name], measure]
-    return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in found.items()}
+        candidates[own.name] = [*candidates[own.name], measure]
+    return {name: _sorted(of if len(of) > 1 else [*of, *_other_bounds(of[0])]) for name, of in candidates.items()}
 
 
 def _without_bounds(measure: Any) -> tuple[Any, ...]:
@@ -222,7 +223,7 @@ def sizes_of_accounts(settings: Sequence[CalibratedQuery]) -> set[Size]:
     return {size for account in accounts if account is not None for size, _ in account.charges}
 
 
-def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[Tried]]:
+def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[Additive]) -> Iterator[list[TuningRow]]:
     """Try everything, several settings at a time: numpy lets others work while it does."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         chances = list(threads.map(lambda calibrated: chances_of_keys(calibrated, pairs), settings))
@@ -236,12 +237,12 @@ def _try(settings: Sequence[CalibratedQuery], pairs: Pairs, measures: Sequence[A
             chances,
             shared,
         )
-        for calibrated, shown, found in zip(settings, chances, estimates, strict=True):
-            yield [_tried(calibrated, shown, *one) for one in zip(measures, found, strict=True)]
+        for calibrated, shown, of_setting in zip(settings, chances, estimates, strict=True):
+            yield [_tried(calibrated, shown, *one) for one in zip(measures, of_setting, strict=True)]
 
 
-def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> Tried:
-    return Tried(
+def _tried(calibrated: CalibratedQuery, shown: Floats, measure: Additive, estimated: Estimate) -> TuningRow:
+    return TuningRow(
         calibrated.query.budget.epsilon,
         calibrated.query.selection,
         calibrated.max_keys_per_user,
@@ -262,7 +263,7 @@ def _bounds(measure: Additive) -> str:
             return "one each"
 
 
-def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
+def telling(rows: Sequence[TuningRow]) -> Iterator[TuningRow]:
     """Of recommended settings show all bounds, of others the best."""
     recommended = {_setting(row) for row in rows if row.recommended}
     for (setting, _), group in groupby(rows, key=lambda row: (_setting(row), row.measure)):
@@ -270,11 +271,11 @@ def telling(rows: Sequence[Tried]) -> Iterator[Tried]:
         yield from listed if setting in recommended else [min(listed, key=lambda row: row.absolute_error)]
 
 
-def _setting(row: Tried) -> tuple[float, str, int]:
+def _setting(row: TuningRow) -> tuple[float, str, int]:
     return row.epsilon, row.selection, row.max_keys_per_user
 
 
-def line(tried: Tried) -> dict[str, Any]:
+def line(tried: TuningRow) -> dict[str, Any]:
     """What a table shows of a row."""
     return {
         "": "*" if tried.recommended else "",

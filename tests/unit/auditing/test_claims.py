@@ -1,11 +1,11 @@
 import pytest
 
 import plume
-from plume.auditing.claims import Claim, claims, paid
+from plume.auditing.claims import ColumnClaim, claims, paid
 from plume.pipelines.noisers import _rounded
 
 
-def claimed(**changes: object) -> dict[str, Claim]:
+def claimed(**changes: object) -> dict[str, ColumnClaim]:
     asked = {
         "user": "u",
         "keys": "k",

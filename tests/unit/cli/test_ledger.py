@@ -70,7 +70,7 @@ def test_show_says_what_is_spent_and_left(charge: Invoke, invoke: Invoke, ledger
     said = invoke("ledger", "show", ledger).stdout
     expected = (
         r"searches: spent epsilon 50 at delta \S+, of epsilon 120 and delta 0\.0001; added up, epsilon 70 is left\n"
-        r"  releases cost less together than added up; `plume ledger plan` says what still fits of a query\n"
+        r"  releases cost less together than added up; `plume ledger plan` says whether a query still fits\n"
     )
     assert re.fullmatch(expected, said)
 

@@ -105,7 +105,7 @@ def test_what_no_budget_reaches_is_wrong_use(need: Invoke) -> None:
             (),
             "no error is given for seconds_mean; give --error, or --absolute-error seconds_mean NUMBER in its own unit.",
         ),
-        (("--error", 0.1), "or --total seconds_mean NUMBER, what it is in such a key."),
+        (("--error", 0.1), "or --total seconds_mean NUMBER, its value in such a key."),
         (("--error", 0.1, "--keys-of-user", "5:0.9"), "the shares of users in --keys-of-user add up to 0.9"),
     ],
 )

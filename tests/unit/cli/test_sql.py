@@ -36,6 +36,32 @@ def test_wrong_tables_end_with_2(invoke: Invoke, more: list[str]) -> None:
     assert invoke("sql", STATEMENT, *more).exit_code == 2
 
 
+def test_a_unit_that_is_declared_is_the_unit(invoke: Invoke, searches: Path) -> None:
+    declared = ["--table", f"searches={searches}", "--unit", "searches=user_id", "--quiet"]
+    assert invoke("sql", STATEMENT, *declared).exit_code == 0
+
+
+OTHER_UNIT = STATEMENT.replace("privacy_unit_column = user_id", "privacy_unit_column = recipe")
+REFUSED_BESIDE_UNITS = {
+    "another unit": (OTHER_UNIT, [], "belong to the user in 'user_id', as declared, and not to the one in 'recipe'"),
+    "a path": (STATEMENT.replace("FROM searches", "FROM '{path}'"), [], "a statement can name no others"),
+    "a table that is not declared": (
+        STATEMENT.replace("FROM searches", "FROM others"),
+        ["--table", "others={path}"],
+        "is not declared and others are",
+    ),
+    "a unit of no table": (STATEMENT, ["--unit", "visits=user_id"], "--unit names 'visits', which no --table does"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_BESIDE_UNITS)
+def test_beside_units_that_are_declared_others_end_with_2(invoke: Invoke, searches: Path, case: str) -> None:
+    statement, more, words = REFUSED_BESIDE_UNITS[case]
+    declared = ["--table", f"searches={searches}", "--unit", "searches=user_id"]
+    result = invoke("sql", statement.format(path=searches), *declared, *(one.format(path=searches) for one in more))
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+
 def test_the_data_of_a_statement_are_never_replaced(invoke: Invoke, searches: Path) -> None:
     before = searches.read_bytes()
     result = invoke("sql", STATEMENT.replace("searches", f"'{searches}'"), "--out", searches, "--force")

@@ -95,6 +95,34 @@ def test_numba_keeps_loops_there_and_its_setting_is_as_it_was(caches: Path) -> N
     assert not list((Path(__file__).parent / "__pycache__").glob("*.nb?"))
 
 
+def test_where_numba_cannot_write_there_loops_are_kept_nowhere_else(caches: Path) -> None:
+    """By itself it goes on to the folder of the source and to one of its own, in which others may have put code."""
+    pytest.importorskip("numba")
+    kept = Path(compiled.compiled(_double).stats.cache_path)
+    assert kept.is_relative_to(caches)
+    kept.rmdir()
+    kept.write_text("")  # in the way, as a full disk or other rights would be
+    loop = compiled.compiled(_double)
+    assert loop.stats.cache_path is None
+    assert loop(4) == 8
+    assert not list((Path(__file__).parent / "__pycache__").glob("*.nb?"))
+
+
+def test_no_setting_of_numbas_has_loops_kept_elsewhere(
+    caches: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads settings from the folder that a process is started in, too, which others may be able to write to."""
+    numba = pytest.importorskip("numba")
+    del caches
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "InTreeCacheLocator", raising=False)
+    loop = compiled.compiled(_double)
+    assert loop.stats.cache_path is None or Path(loop.stats.cache_path).is_relative_to(tmp_path / "caches")
+    assert loop(4) == 8
+    assert not (tmp_path / "elsewhere").exists()
+    assert not list((Path(__file__).parent / "__pycache__").glob("*.nb?"))
+
+
 def test_without_a_folder_loops_are_compiled_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     numba = pytest.importorskip("numba")
     monkeypatch.setattr(compiled, "private_folder", lambda: None)

@@ -351,6 +351,12 @@ def test_a_repeated_release_says_when_it_was_released(ledger: plume.Ledger) -> N
 
 def test_what_was_asked_is_told_in_words(ledger: plume.Ledger) -> None:
     plume.run(query(where="v > 0"), ROWS, ledger=ledger, dataset="searches", release_id="first")
-    assert ledger.question("first") == "users by k where v > 0, at most 4 keys per u"
+    assert ledger.question("first") == "users by k where v > 0, limit of 4 keys per u"
     ledger.shelf.released("first").unlink()
     assert ledger.question("first") == "its file is missing or was changed"
+
+
+def test_what_was_asked_commands_no_terminal(ledger: plume.Ledger) -> None:
+    asked = query(where="k <> '\x1b[2J\u202e'")
+    plume.run(asked, ROWS, ledger=ledger, dataset="searches", release_id="first")
+    assert ledger.question("first") == "users by k where k <> '\\x1b[2J\\u202e', limit of 4 keys per u"

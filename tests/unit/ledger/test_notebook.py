@@ -55,7 +55,7 @@ def test_a_ledger_shows_what_is_unfinished(ledger: plume.Ledger) -> None:
 
 def test_a_dataset_shows_its_releases_in_words(ledger: plume.Ledger) -> None:
     shown = text(ledger.dataset("searches"))
-    assert re.search(r"first released 1 1e-06 \S+ \S+ users by k, at most 4 keys per u", shown)
+    assert re.search(r"first released 1 1e-06 \S+ \S+ users by k, limit of 4 keys per u", shown)
 
 
 def test_only_the_latest_releases_of_a_dataset_are_shown(ledger: plume.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_history_is_told_in_words_in_print_and_in_notebooks(ledger: plume.Ledger
         "first was charged epsilon 1 and delta 1e-06",
         "first began to draw noise",
         "first was written",
-        "first was released: users by k, at most 4 keys per u",
+        "first was released: users by k, limit of 4 keys per u",
     ]
     assert [line.partition("searches: ")[2] for line in str(history).splitlines()] == told
     assert repr(history) == str(history)

@@ -63,7 +63,7 @@ def test_a_run_that_is_refused_names_the_largest_epsilon_of_its_query(tmp_path: 
 
 def test_a_run_says_when_no_epsilon_fits(tmp_path: Path) -> None:
     dataset = plume.Ledger.create(tmp_path / "l").add_dataset("d", plume.Budget(3, 1e-7))
-    with pytest.raises(BudgetExceeded, match=r"No epsilon of this query that is worth asking fits\.$"):
+    with pytest.raises(BudgetExceeded, match=r"This query fits with no epsilon that is large enough to be useful\.$"):
         plume.run(query(1), pa.table({"u": [1], "k": ["x"]}), ledger=dataset)
 
 

@@ -13,7 +13,7 @@ from plume.mechanisms.margins import Blur
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.quantile_tree import LEAVES, LEVELS, leaf_at_end, root_of, walk
 from plume.mechanisms.quantiles import Extreme, Quantiles
-from plume.mechanisms.tally import NoisyTally, Tally
+from plume.mechanisms.tally import ExactTally, NoisyTally
 from plume.noise.gaussian import RoundedGaussian
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.noise import Distribution
@@ -94,13 +94,13 @@ def test_a_number_that_may_be_zero_bounds_no_mean() -> None:
     assert (low.to_pylist(), high.to_pylist()) == ([0, 0], [HIGH, HIGH])
 
 
-def tally_of_values(drawn: np.ndarray) -> Tally:
+def tally_of_values(drawn: np.ndarray) -> ExactTally:
     leaves = (drawn * (LEAVES / HIGH)).astype(np.int64)
     numbers, counts = np.unique((np.arange(len(drawn))[:, np.newaxis] * LEAVES + leaves).ravel(), return_counts=True)
-    return Tally(len(drawn), LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
+    return ExactTally(len(drawn), LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
 
 
-def true_places(measure: Quantiles, tally: Tally, noise: Distribution, users: int) -> np.ndarray:
+def true_places(measure: Quantiles, tally: ExactTally, noise: Distribution, users: int) -> np.ndarray:
     """Where quantiles lie without noise; extremes are four standard deviations of the noise that there is from the end."""
     ranks = np.array(measure.quantiles)
     if isinstance(measure, Extreme):

@@ -11,7 +11,7 @@ import plume
 from entropy import ConstantEntropy, SeededEntropy
 from plume.errors import BoundError, PlumeBug, RangeError
 from plume.mechanisms.quantile_tree import BRANCHES, LEAVES, LEVELS, walk
-from plume.mechanisms.tally import NoisyTally, Tally, tally_of
+from plume.mechanisms.tally import ExactTally, NoisyTally, tally_of
 from plume.noise.gaussian import RoundedGaussian
 
 UNIT = 2**20
@@ -23,14 +23,14 @@ def pairs(*listed: tuple[int, int]) -> list[dict[str, int]]:
     return [{"leaf": leaf, "weight": weight} for leaf, weight in listed]
 
 
-def tally_of_values(values: np.ndarray) -> Tally:
+def tally_of_values(values: np.ndarray) -> ExactTally:
     """Values from 0 to 1000, a row per key, as a tally."""
     leaves = np.minimum((values * (LEAVES / 1000)).astype(np.int64), LEAVES - 1)
     numbers, counts = np.unique((np.arange(len(values))[:, np.newaxis] * LEAVES + leaves).ravel(), return_counts=True)
-    return Tally(len(values), LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
+    return ExactTally(len(values), LEAVES, numbers, np.concatenate([[0], np.cumsum(counts * UNIT)]))
 
 
-def noisy(tally: Tally, scale: float = 1.0, entropy=None) -> NoisyTally:
+def noisy(tally: ExactTally, scale: float = 1.0, entropy=None) -> NoisyTally:
     return NoisyTally(tally, RoundedGaussian(Fraction(scale)), entropy or ConstantEntropy())
 
 
@@ -73,7 +73,7 @@ def test_quantiles_are_monotone_whatever_the_noise(scale: float) -> None:
 
 
 def test_a_key_without_values_spreads_its_quantiles_over_the_range() -> None:
-    empty = Tally(2, LEAVES, np.empty(0, np.int64), np.zeros(1, np.int64))
+    empty = ExactTally(2, LEAVES, np.empty(0, np.int64), np.zeros(1, np.int64))
     assert walk(noisy(empty), np.tile(QUANTILES, (2, 1))).tolist() == [QUANTILES.tolist()] * 2
 
 
@@ -102,7 +102,7 @@ def test_extremes_are_at_four_standard_deviations_of_noise_from_the_end() -> Non
 
 def test_noise_on_ranges_has_the_law_that_is_priced_and_is_drawn_once() -> None:
     """Chi-square against the exact law at 1e-9, on a fixed seed; a scale wrong by 10 % is rejected."""
-    empty = Tally(200_000 // BRANCHES, LEAVES, np.empty(0, np.int64), np.zeros(1, np.int64))
+    empty = ExactTally(200_000 // BRANCHES, LEAVES, np.empty(0, np.int64), np.zeros(1, np.int64))
     tree = noisy(empty, 20, SeededEntropy(9))
     ranges = np.arange(200_000)
     drawn = tree.sums(LEAVES // BRANCHES, ranges)

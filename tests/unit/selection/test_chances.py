@@ -17,9 +17,10 @@ from plume.selection.chances import chance_of_users, users_for_chance
 from plume.selection.gaussian_threshold import gaussian_threshold_alone
 from plume.selection.laplace_threshold import laplace_threshold
 from plume.selection.strategy import SelectionStrategy
-from plume.selection.truncated_geometric import TruncatedGeometric, keep_probability
+from plume.selection.truncated_geometric import TruncatedGeometric
 from plume.selection.two_round_weighted_gaussian import weighted_gaussian_round
 from plume.selection.weighted_gaussian import UNIT, WeightedGaussian, weighted_gaussian_alone
+from reference.truncated_geometric import keep_probability
 
 KEYS = 4
 TRIALS = 100_000

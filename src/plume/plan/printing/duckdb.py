@@ -10,7 +10,7 @@ from plume.plan.expressions import Column, Expression, NoValue
 from plume.plan.nodes import Combine, CountKeys, Map, Node, Plan
 from plume.plan.printing.account_sql import print_left
 from plume.plan.printing.expression_sql import print_expression
-from plume.plan.printing.printer import LookingUp, Printer, Statement
+from plume.plan.printing.printer import LookingUp, NamedSelect, Printer
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
 
 _LONG = ("DECADE", "CENTURY", "MILLENNIUM")
@@ -49,7 +49,7 @@ class DuckDBPrinter(Printer):
         return f"epoch_us({timestamp})"
 
     def order(self, digits: str) -> str:
-        """Make a number of hexadecimal digits: DuckDB sorts and packs numbers sooner than texts."""
+        """Make a number of hexadecimal digits: DuckDB sorts and packs numbers faster than text."""
         return f"CAST('0x' || {digits} AS BIGINT)"
 
     def pair(self, leaf: str, weight: str) -> str:
@@ -83,7 +83,7 @@ class DuckDBPrinter(Printer):
         counting = [step for step in steps(plan) if isinstance(step, CountKeys)]
         return (super().kept(plan) - {step.name for step in counting}) | {step.source.name for step in counting}
 
-    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
+    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[NamedSelect, ...]:
         """Group by user, and join: half the time that DuckDB's window takes. Users are looked up whenever the step is read."""
         user, source = self.name(step.user), self.name(step.source.name)
         left = f", {print_left(step.account, self)} AS {self.name(step.account.column)}" if step.account else ""
@@ -92,8 +92,8 @@ class DuckDBPrinter(Printer):
             f"SELECT {self.names(step.columns)}\nFROM {source} LEFT JOIN {self.name(_users(step))} USING ({user})"
         )
         return (
-            Statement(_users(step), f"{counted}\nHAVING count(*) > {step.above}", kept=True),
-            Statement(step.name, looked_up, kept),
+            NamedSelect(_users(step), f"{counted}\nHAVING count(*) > {step.above}", kept=True),
+            NamedSelect(step.name, looked_up, kept),
         )
 
     def users_within(self, step: Map, counted: CountKeys) -> str | None:

@@ -1,8 +1,8 @@
 """The steps of a plan as an engine's SQL."""
 
-from plume.plan.analysis import spelled_out, steps
+from plume.plan.analysis import spelled_out, steps, steps_in
 from plume.plan.nodes import Made, Noise, OnePass, Plan, Scan
-from plume.plan.printing.printer import Printed, Printer, Statement
+from plume.plan.printing.printer import NamedSelect, Printed, Printer
 from plume.plan.printing.step_sql import print_step
 
 
@@ -16,17 +16,10 @@ def print_plan(plan: Plan, printer: Printer) -> Printed:
 
 
 def _with_passes(plan: Plan, printed: Printed) -> Printed:
-    found: dict[str, tuple[Statement, ...]] = {}
+    found: dict[str, tuple[NamedSelect, ...]] = {}
     for step in steps(plan):
         if isinstance(step, OnePass):
-            found[step.name] = _statements_of(step, printed)
+            found[step.name] = tuple(one for inside in steps_in(step) for one in printed[inside.name])
         elif not isinstance(step, Made | Scan | Noise):
             found[step.name] = printed[step.name]
     return found
-
-
-def _statements_of(one: OnePass, printed: Printed) -> tuple[Statement, ...]:
-    before = {step.name for step in steps(one.source)}
-    inside = {step.name for made in one.makes for step in steps(made)} - before
-    # In the order in which the plan has them, which is that of what they read.
-    return tuple(statement for name, statements in printed.items() if name in inside for statement in statements)

@@ -16,7 +16,7 @@ SALT_UNKNOWN = "{salt}"
 
 
 @dataclass(frozen=True)
-class Statement:
+class NamedSelect:
     """A SELECT and the name its rows go by; kept if it is read more than once."""
 
     name: str
@@ -24,7 +24,7 @@ class Statement:
     kept: bool
 
 
-Printed = Mapping[str, tuple[Statement, ...]]
+Printed = Mapping[str, tuple[NamedSelect, ...]]
 """The statements of each step, by its name."""
 LookingUp = KeepSelected | DropSelected | KeepUsers | DropUsers
 
@@ -78,7 +78,7 @@ class Printer(ABC):
         """Print a step of which some aggregates add tallies, and the others are sums and the largest mark."""
 
     @abstractmethod
-    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
+    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[NamedSelect, ...]:
         """Print the step that tells rows how many keys their users have."""
 
     def users_within(self, step: Map, counted: CountKeys) -> str | None:

@@ -11,7 +11,7 @@ known to sqlglot.
 Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
 keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
 or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
-Noise is drawn in this process, batch by batch; the rows of Spark are brought to it all at once before. `engines/spark_timestamps.py`,
+Noise is drawn in this process, batch by batch; Spark's rows reach this process all at once before the first draw. `engines/spark_timestamps.py`,
 `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of errors; DuckDB's are in
 `duckdb_*.py` beside them.
 
@@ -20,10 +20,10 @@ DuckDB reads Parquet, CSV, JSON and its own databases (`engines/reading.py`, `en
 way of Arrow.
 
 Starting: `engines/spark_session.py` and `engines/java.py` start a Spark where none is given. Which engine is used by default:
-`engines/default_engine.py`. Options of the command line: `cli/options.py`, and `cli/asking.py`, which makes engines of them.
+`engines/default_engine.py`. Options of the command line: `cli/options.py`, and `cli/query_and_engine.py`, which makes engines of them.
 
-Only DuckDB: `plume tune`, and a progress bar of bytes read. Only Spark: writing a release to an address or into a DataFrame
-(`engines/spark_rows.py`).
+Only DuckDB: `plume tune`, a pass over the rows of each user in compiled loops (`engines/duckdb_pass.py`), and a progress bar of bytes
+read. Only with PySpark, whichever engine made a release: writing it to an address or into a DataFrame (`engines/spark_rows.py`).
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ from plume.plan.analysis import shuffled_by
 from plume.plan.dialect import Dialect, StatementForms
 from plume.plan.nodes import Combine, CountKeys, KeepSelected, Lookup, Node
 from plume.plan.printing.account_sql import print_left
-from plume.plan.printing.printer import LookingUp, Printer, Statement
+from plume.plan.printing.printer import LookingUp, NamedSelect, Printer
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
 
 SPARK = Dialect(
@@ -101,7 +101,7 @@ class SparkPrinter(Printer):
         """List the values of a group, without NULL."""
         return f"collect_list({value})"
 
-    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[Statement, ...]:
+    def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[NamedSelect, ...]:
         """Count in a window, which needs no further exchange where rows lie by user."""
         over = f" OVER (PARTITION BY {self.name(step.user)})"
         left = self.name(step.account.column) if step.account else ""
@@ -109,7 +109,7 @@ class SparkPrinter(Printer):
         counted = f"SELECT *, count(*){over} AS keys_counted{account} FROM {self.name(step.source.name)}"
         above = f"CASE WHEN keys_counted > {step.above} THEN keys_counted END AS {self.name(step.column)}"
         columns = f"{self.names(step.source.columns)}, {above}" + (f", {left}" if left else "")
-        return (Statement(step.name, f"SELECT {columns}\nFROM ({counted})", kept),)
+        return (NamedSelect(step.name, f"SELECT {columns}\nFROM ({counted})", kept),)
 
     def look_up(self, step: LookingUp, among: Node, columns: tuple[str, ...], join: str) -> str:
         """Look some columns of each row up among other rows, which every executor gets."""

@@ -21,15 +21,15 @@ from plume.plan.nodes import (
 from plume.plan.printing.account_sql import print_squares
 from plume.plan.printing.aggregate_sql import print_aggregate
 from plume.plan.printing.expression_sql import WHOLE, print_expression
-from plume.plan.printing.printer import Printer, Statement
+from plume.plan.printing.printer import NamedSelect, Printer
 from plume.plan.printing.trimmed_sql import leaves_largest_out, print_leaving_out
 
 
-def print_step(step: Node, printer: Printer, *, kept: bool) -> tuple[Statement, ...]:
+def print_step(step: Node, printer: Printer, *, kept: bool) -> tuple[NamedSelect, ...]:
     """Print the statements that make the rows of a step."""
     if isinstance(step, CountKeys):
         return printer.count_keys(step, kept=kept)
-    return (Statement(step.name, _print_select(step, printer), kept),)
+    return (NamedSelect(step.name, _print_select(step, printer), kept),)
 
 
 def _print_select(step: Node, printer: Printer) -> str:  # noqa: C901 - one case per kind of node

@@ -1,6 +1,6 @@
 """Options become a query and an engine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -48,18 +48,18 @@ def find_dataset(options: Mapping[str, Any]) -> Dataset | None:
     return Ledger(options["ledger"]).dataset(options["dataset"])
 
 
-_OF_DUCKDB = ("memory_limit", "threads", "temp_directory")
-_OF_SPARK = ("spark_lookup", "spark_store", "spark_master", "spark_remote", "spark_settings")
-
-
 def make_engine(options: Mapping[str, Any]) -> Engine:
-    """Make the engine that the options describe."""
-    others = _OF_SPARK if options["engine"] == "duckdb" else _OF_DUCKDB
-    if given := [name for name in others if options[name]]:
-        option = "--spark-conf" if given[0] == "spark_settings" else f"--{given[0].replace('_', '-')}"
-        raise UsageError(f"{option} is not for --engine {options['engine']}; leave one of them out.")
-    if options["engine"] == "spark":
-        return _make_spark(options)
+    """Make the engine that the options describe, and refuse options of others."""
+    for engine, (names, _) in ENGINES.items():
+        given = [name for name in names if options[name]]
+        if given and engine != options["engine"]:
+            option = "--spark-conf" if given[0] == "spark_settings" else f"--{given[0].replace('_', '-')}"
+            raise UsageError(f"{option} is not for --engine {options['engine']}; leave one of them out.")
+    _, make = ENGINES[options["engine"]]
+    return make(options)
+
+
+def _make_duckdb(options: Mapping[str, Any]) -> Engine:
     return DuckDB(
         memory_limit=options["memory_limit"],
         threads=options["threads"],
@@ -79,3 +79,10 @@ def _make_spark(options: Mapping[str, Any]) -> Engine:
         master=options["spark_master"], remote=options["spark_remote"], settings=options["spark_settings"]
     )
     return Spark(session, lookup=options["spark_lookup"] or "auto", store=options["spark_store"])
+
+
+ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Engine]]] = {
+    "duckdb": (("memory_limit", "threads", "temp_directory"), _make_duckdb),
+    "spark": (("spark_lookup", "spark_store", "spark_master", "spark_remote", "spark_settings"), _make_spark),
+}
+"""The options of each engine, and what makes it of them."""

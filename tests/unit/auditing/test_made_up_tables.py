@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import plume
-from plume.auditing.made_up import with_public
+from plume.auditing.made_up_tables import with_public
 
 
 def test_known_keys_need_no_share_of_selection() -> None:

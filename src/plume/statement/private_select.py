@@ -91,11 +91,11 @@ class Statement:
 def read_statement(text: str, dialect: str, find: Find) -> Statement:
     """Read a statement in the dialect of an engine; `find` knows the tables."""
     parsed = read(text, dialect)
-    return _Asking(parsed, find).statement()
+    return _PrivateSelect(parsed, find).statement()
 
 
 @dataclass
-class _Asking:
+class _PrivateSelect:
     """Gathers the columns that the private SELECT needs."""
 
     parsed: Parsed
@@ -128,7 +128,7 @@ class _Asking:
         self.names = {user: unit} | self.names
         measures, columns = self._measures(select, unit, dict(zip(keys, groups, strict=True)))
         relation = self._relation(keyed.sources, where, user, keys)
-        found = tuple(units(relation, user, self.text, settings.unit))
+        unit_columns = tuple(units(relation, user, self.text, settings.unit))
         self._note_kinds(relation, measures)
         refuse_unread(self.text, select)
         return Statement(
@@ -141,7 +141,7 @@ class _Asking:
             one_group=select.args.get("group") is None,
             uses=self.builder.uses,
             left_out=any(map(leaves_out_bounds, self._aggregates(select))),
-            units=found,
+            units=unit_columns,
             ordering=read_ordering(self.text, select, columns),
             where=self._where(select),
             clause=self.parsed.clause,
@@ -151,21 +151,23 @@ class _Asking:
 
     def _refuse_others(self, select: Tree) -> None:
         told = {
-            "having": "HAVING is not known in a private SELECT; filter the release, which costs nothing",
-            "qualify": "QUALIFY is not known in a private SELECT",
+            "having": "HAVING is not supported in a private SELECT; filter the release, which costs nothing",
+            "qualify": "QUALIFY is not supported in a private SELECT",
             "distinct": "a private SELECT is not DISTINCT; groups are already",
         }
         for name, value in select.args.items():
             if value and name not in _PRIVATE_PARTS:
                 at = value if isinstance(value, exp.Expression) and name != "distinct" else select
-                raise self.text.refusal(at, f"{told.get(name, f'{name.upper()} is not known in a private SELECT')}.")
+                raise self.text.refusal(
+                    at, f"{told.get(name, f'{name.upper()} is not supported in a private SELECT')}."
+                )
         group = select.args.get("group")
         others = [
             name for name, value in (group.args if group is not None else {}).items() if value and name != "expressions"
         ]
         if others:
             raise self.text.refusal(
-                select.args["group"], f"GROUP BY {others[0].upper()} is not known in a private SELECT."
+                select.args["group"], f"GROUP BY {others[0].upper()} is not supported in a private SELECT."
             )
 
     def _groups(self, select: Tree) -> list[Tree]:
@@ -176,13 +178,13 @@ class _Asking:
         if select.args.get("group") is None:
             return [exp.Literal.number(1)]
         items = [meant(self.text, item, select.expressions) for item in select.args["group"].expressions]
-        found: list[Tree] = []
+        groups: list[Tree] = []
         for item in items:
             group = self.scope.scalar(item)
-            if group in found:
-                raise self.text.refusal(item, "GROUP BY names the same twice.")
-            found.append(group)
-        return found
+            if group in groups:
+                raise self.text.refusal(item, "GROUP BY lists the same group twice.")
+            groups.append(group)
+        return groups
 
     def _name_keys(self, select: Tree, groups: list[Tree]) -> tuple[str, ...]:
         """Name keys as the list of the SELECT does, or else after their columns."""
