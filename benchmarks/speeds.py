@@ -125,3 +125,15 @@ def shuffled(path: Path) -> Path:
             rows = f"SELECT * EXCLUDE file_row_number FROM read_parquet('{path}', file_row_number = true) ORDER BY hash(file_row_number)"
             connection.execute(f"COPY ({rows}) TO '{mixed}' (FORMAT parquet)")
     return mixed
+
+
+def in_words(path: Path) -> Path:
+    """Make the same rows with users and keys as people's tables have them once: ids of 36 characters, and keys of 12."""
+    words = path.with_stem(f"{path.stem}-texts")
+    if not words.exists():
+        Console(stderr=True).print("writing users and keys as texts ...")
+        with duckdb.connect() as connection:
+            user = "CAST(CAST(md5(CAST(user AS VARCHAR)) AS UUID) AS VARCHAR)"
+            rows = f"SELECT {user} AS user, left(md5('key ' || key), 12) AS key FROM '{path}'"
+            connection.execute(f"COPY ({rows}) TO '{words}' (FORMAT parquet)")
+    return words

@@ -238,7 +238,7 @@ MUTANTS = {
     "what is double is kept": ("if end and rows[end - 1] == this:", "if end < 0:"),
     "records are not counted": ("records[end - 1] += _ONE", "pass"),
     "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
-    "the order is of another user": ("begin = write_measured(user, text", "begin = write_measured(user + 1, text"),
+    "the order is of another user": ("begin = write_measured(user, 0", "begin = write_measured(user + 1, 0"),
     "the order is without the salt": ("text[: len(rule.salt)] = rule.salt", "pass"),
     "the weight is the user's before": ("users.weights[user]\n", "users.weights[user - 1]\n"),
     "the account is the user's before": ("columns + 3] = users.left[user]", "columns + 3] = users.left[user - 1]"),

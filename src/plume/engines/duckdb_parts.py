@@ -13,7 +13,7 @@ from plume.plan.dialect import identifier
 from plume.plan.nodes import USER
 from plume.plan.printing.duckdb import DUCKDB
 
-# Users fall into so many heaps, and parts are heaps that follow each other.
+# Parts are heaps of users that follow each other.
 _HEAPS = 256
 _HEAP = f"hash({identifier(USER, DUCKDB)}) % {_HEAPS}"
 # Sums are 64 bits wide.

@@ -18,7 +18,7 @@ from plume.engines import text_loops as loops
 from plume.engines.crew import Crew, Room
 from plume.engines.text_loops import Column, Integers, Packed, Shelf, Texts
 
-# So many times as many shelves as threads, so that these seldom wait for each other.
+# Threads seldom wait for each other where there are several times as many shelves.
 _SHELVES_PER_THREAD = 4
 _FIRST_SLOTS, _FIRST_WORDS = 2**6, 2**8
 # What is at the place at which no text is.
