@@ -23,8 +23,10 @@ _NODES = 10
 _CLOSE, _CLOSE_IN_CELLS = 1.01, 1.03
 # Whoever moves nothing is taken to move this little.
 _LEAST_MU = 1e-6
-# Into how many cells a whole account is cut, and at how many shares a search looks.
-_CELLS, _POINTS = 64, 3
+# Into how many cells a whole account is cut, at the least and at the most; and at how many shares a search looks.
+_CELLS, _MOST_CELLS, _POINTS = 64, 256, 3
+# What cells may add to the delta of users who share all of their keys, which no threshold makes up for: half of what is kept back for it.
+_ADDED_BY_CELLS = 1.025
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,10 @@ class PooledRounds:
         """Find the user with the largest delta of those of whom such shares are taken, or a worse one."""
         return _worst_kind(self._kinds(self.first, taken, 0.0), self._following(taken, others), epsilon)
 
+    def least_delta(self, epsilon: float) -> float:
+        """The delta of users who share all keys, as their cells are priced: no threshold, however high, brings it down."""
+        return _delta_of_sharing(self, 0.0, epsilon, _cells_of_account(self, 0.0, epsilon))
+
     def _following(self, taken: tuple[float, float], others: float) -> Kinds:
         return self._kinds(self.second, taken, math.hypot(math.sqrt(taken[1] * self.squared), others))
 
@@ -141,10 +147,25 @@ class FewUsers(PooledRounds):
 @lru_cache(maxsize=64)
 def _worst_of_cells(rounds: PooledRounds, others: float, epsilon: float) -> tuple[tuple[float, float], WorstUser]:
     least = float(rounds.second.taken_at_least(np.ones(1))[0])
-    ends = np.linspace(least, rounds.second.covered, 1 + math.ceil((rounds.second.covered - least) * _CELLS))
+    number = math.ceil((rounds.second.covered - least) * _cells_of_account(rounds, others, epsilon))
+    ends = np.linspace(least, rounds.second.covered, 1 + number)
     cells = list(itertools.pairwise(map(float, ends))) or [(least, least)]
     deltas = ((cell, rounds.in_cell(cell, others, epsilon)) for cell in cells)
     return max(deltas, key=lambda one: one[1].delta)
+
+
+def _cells_of_account(rounds: PooledRounds, others: float, epsilon: float) -> int:
+    """Say into how many cells a whole account is cut, each so narrow that it adds little, unless that takes more than there may be."""
+    cells, enough = _CELLS, _ADDED_BY_CELLS * float(delta_of(math.hypot(math.sqrt(rounds.squared), others), epsilon))
+    while cells < _MOST_CELLS and _delta_of_sharing(rounds, others, epsilon, cells) > enough:
+        cells *= 2
+    return cells
+
+
+def _delta_of_sharing(rounds: PooledRounds, others: float, epsilon: float, cells: int) -> float:
+    """Price users who share all keys: in a cell the first round moves by what is left at the most, all else by what is taken."""
+    squared = rounds.squared + others**2 + rounds.first.sigma**-2 / cells
+    return float(delta_of(math.sqrt(squared), epsilon))
 
 
 @lru_cache(maxsize=64)

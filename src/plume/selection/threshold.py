@@ -1,5 +1,4 @@
-"""Where the threshold comes from: it is the lowest one, or one hardly higher, that a key held by one user alone passes with a small enough
-probability.
+"""Where the threshold comes from: about the lowest one that a key held by one user alone passes with a small enough probability.
 
 With Laplace noise, that probability is at most delta for all keys of a user together (`lowest_laplace_threshold`, already on its grid).
 With Gaussian noise, keys of one user alone and the noise on everything else stay within epsilon and delta together (`smallest_threshold`,
@@ -24,7 +23,7 @@ import mpmath
 from scipy.optimize import brentq
 
 from plume import root
-from plume.errors import PlumeBug
+from plume.errors import PlumeBug, RangeError
 from plume.noise.laplace import DiscreteLaplace
 from plume.noise.rounded_laplace import RoundedLaplace
 from plume.privacy.gaussian import Threshold, joint_delta, smallest
@@ -50,12 +49,23 @@ def smallest_threshold(make: Callable[[float], Made], *, others: float, epsilon:
         worst = made.worst(others=others, epsilon=epsilon, fewest_novel=1)
         return math.log(max(worst.delta, _LEAST) / (delta * (1 - made.slack)))
 
-    # Keys of one user alone need a threshold as high as this; measures beside them raise it only a little. Each call tries all kinds of users.
+    if excess(math.inf) > 0:
+        raise unreachable(epsilon, delta)
+    # Keys of one user alone need a threshold as high as this; measures beside them raise it only a little.
+    # Each call tries all kinds of users.
     start = _alone(make, delta)
     low, lowest = root.bracket(lambda threshold: excess(threshold) <= 0, start, start, lambda high: 1.1 * high)
     if low < lowest:
         lowest = brentq(excess, low, lowest, xtol=_STEP)
     return raised(make, lowest, others=others, epsilon=epsilon, delta=delta)
+
+
+def unreachable(epsilon: float, delta: float) -> RangeError:
+    """Say that no threshold would do, as far as floating-point numbers can tell: budgets are too large, or too small, to be priced."""
+    return RangeError(
+        f"with epsilon = {epsilon:g} and delta = {delta:g} no threshold is known to be high enough for this way to select keys; "
+        "take a smaller epsilon or a larger delta, or another selection."
+    )
 
 
 def raised(make: Callable[[float], Made], threshold: float, *, others: float, epsilon: float, delta: float) -> Made:

@@ -22,12 +22,14 @@ from plume.selection.pooled_gaussian import (
     weight_of_selection,
 )
 from plume.selection.rule import JointBudget, Rounds, Rule
-from plume.selection.threshold import on_grid, smallest_threshold
+from plume.selection.threshold import on_grid, smallest_threshold, unreachable
 from plume.selection.two_round_weighted_gaussian import KEPT_BACK, PARTS_OF_ROUNDS
 from plume.selection.weighted_gaussian import UNIT, noise_of
 
 # A search looks at few users; thresholds then rise until all users are within delta, in steps by what these spend more.
 _LOOKED_OVER, _FOR_EACH, _STEP = 0.01, 0.25, 2e-4
+# A few are enough.
+_RAISES = 30
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,16 +76,21 @@ def _smallest_thresholds(
 ) -> tuple[float, float]:
     """Find the lowest threshold of the second round that any first round leaves delta for, and the lowest one of the first beside it."""
     first, second = (Pooled(sigma, math.inf, limit, charges) for sigma in sigmas)
+    if PooledRounds(first, second).least_delta(epsilon) > delta * (1 - _LOOKED_OVER):
+        raise unreachable(epsilon, delta)
 
     def find(make: Callable[[float], FewUsers]) -> FewUsers:
         return smallest_threshold(make, others=0.0, epsilon=epsilon, delta=delta * (1 - _LOOKED_OVER))
 
     chosen = find(lambda threshold: FewUsers(first, replace(second, threshold=threshold))).second
     beside = find(lambda threshold: FewUsers(replace(first, threshold=threshold), chosen)).first
-    while (spent := joint_delta(PooledRounds(beside, chosen), others=0.0, epsilon=epsilon)) > delta:
+    for _ in range(_RAISES):
+        spent = joint_delta(PooledRounds(beside, chosen), others=0.0, epsilon=epsilon)
+        if spent <= delta:
+            return beside.threshold, chosen.threshold
         raised = 1 + _STEP + _FOR_EACH * math.log(spent / delta)
         beside, chosen = (replace(one, threshold=raised * one.threshold) for one in (beside, chosen))
-    return beside.threshold, chosen.threshold
+    raise unreachable(epsilon, delta)
 
 
 RULE = Rule(jointly=_jointly, keys=keys_when_selecting, weight=weight_of_selection, delta_kept_back=KEPT_BACK)

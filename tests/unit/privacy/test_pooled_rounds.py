@@ -163,3 +163,15 @@ def test_the_golden_plan_has_less_noise_than_two_rounds_had_and_lower_thresholds
     assert explained.noise[0].standard_deviation == pytest.approx(31.732, abs=1e-3)
     scaled = [one.novel.threshold / one.novel.sigma for one in costs(explained.plan)[:2] if isinstance(one, PooledCost)]
     assert scaled == pytest.approx([18.56 / 3.4350, 18.13 / 3.4350], rel=2e-3)
+
+
+def test_a_large_epsilon_is_planned_too() -> None:
+    """In cells of a 64th of an account users who share all keys seemed to spend more than delta, and the search never ended."""
+    asked = query("sums", budget=plume.Budget(100, 1e-6), max_keys_per_user=2)
+    assert 0.97e-6 <= plume.explain(asked).spent.delta <= 1e-6
+
+
+@pytest.mark.parametrize("budget", [plume.Budget(700, 0.9), plume.Budget(1, 1e-100)], ids=str)
+def test_budgets_for_which_no_threshold_is_high_enough_are_refused(budget: plume.Budget) -> None:
+    with pytest.raises(plume.errors.RangeError, match="no threshold is known to be high enough"):
+        plume.explain(query("sums", budget=budget, max_keys_per_user=2))

@@ -11,9 +11,9 @@ known to sqlglot.
 Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
 keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
 or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
-Noise is drawn in this process, batch by batch; Spark's rows reach this process all at once before the first draw. `engines/spark_timestamps.py`,
-`spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of errors; DuckDB's are in
-`duckdb_*.py` beside them.
+Noise is drawn in this process, batch by batch; Spark's rows reach this process all at once before the first draw.
+`engines/spark_timestamps.py`, `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of
+errors; DuckDB's are in `duckdb_*.py` beside them.
 
 Reading: Spark reads DataFrames, tables of its catalogue and Parquet by itself (`engines/spark_reading.py`), and refuses all other files.
 DuckDB reads Parquet, CSV, JSON and its own databases (`engines/reading.py`, `engines/databases.py`). What lies in memory comes to both by
