@@ -1,14 +1,17 @@
 """The DuckDB rows of the speed table: a private count per key against the same query without privacy, in one run.
 
 `make bench` for 10^6 users, `make bench USERS=1e7` for more. Runs with the extra `fast`, which is there, and without it; on rows as they
-were made, in blocks of users, on rows in no order, and on users and keys that are texts. Loops are compiled before anything is timed.
-Baselines run at DuckDB's defaults, after imports; every call goes from the Parquet file to the rows.
+were made, in blocks of users, on rows in no order, and on users and keys that are texts; on one thread, and on four for each processor,
+beside the plain query on as many. Loops are compiled before anything is timed. Baselines run at DuckDB's defaults, after imports; every
+call goes from the Parquet file to the rows.
 """
 
 import argparse
 import itertools
 import math
+import os
 import resource
+import statistics
 import subprocess
 import sys
 import time
@@ -18,9 +21,10 @@ from pathlib import Path
 from unittest.mock import patch
 
 import duckdb
+from record import Line, add, this_commit
 from results import power
 from rich.console import Console
-from speeds import Speed, compare, in_words, paper_data, shuffled, time_in_turns
+from speeds import Runs, Speed, compare, in_words, paper_data, seconds_of, shuffled, time_in_turns
 
 import plume
 from plume.engines import compiled
@@ -28,6 +32,8 @@ from plume.engines import compiled
 COUNT, DISTINCT = "count(*)", "count(DISTINCT user)"
 OTHER_PIPELINES = ("runtime_optimized", "naive")
 SQL, SHUFFLED, TEXTS = "without the extra", "shuffled rows", "text ids"
+THREADS = {"1 thread": 1, "4 threads per processor": 4 * (os.cpu_count() or 1)}
+RECORDED_USERS = 10**6
 # The bars that were set beforehand, by number of users: what takes at most how many times as long as what.
 OF_A_PASS = {
     ("plume", COUNT): 4,
@@ -72,9 +78,9 @@ def queries() -> dict[str, plume.Query]:
     return {"plume": plume.Query.paper(**asked), "plume, default": plume.Query(**asked)}
 
 
-def plain(path: Path, aggregate: str) -> Callable[[], object]:
-    """The query without privacy, on a connection with DuckDB's defaults."""
-    connection = duckdb.connect()
+def plain(path: Path, aggregate: str, **settings: int) -> Callable[[], object]:
+    """The query without privacy, on a connection with DuckDB's defaults but for what is given."""
+    connection = duckdb.connect(config=dict(settings))
     return lambda: connection.sql(f"SELECT key, {aggregate} FROM '{path}' GROUP BY key").to_arrow_table()
 
 
@@ -95,7 +101,39 @@ def calls(path: Path) -> dict[str, Callable[[], object]]:
     for rows, other in ((SHUFFLED, shuffled(path)), (TEXTS, in_words(path))):
         found[f"{COUNT}, {rows}"] = plain(other, COUNT)
         found |= {f"{name}, {rows}": partial(plume.run, query, other) for name, query in queries().items()}
+    return found | on_threads(path)
+
+
+def on_threads(path: Path) -> dict[str, Callable[[], object]]:
+    """The same on fewer and on more threads than there are processors."""
+    found: dict[str, Callable[[], object]] = {}
+    for name, number in THREADS.items():
+        found[f"{COUNT}, {name}"] = plain(path, COUNT, threads=number)
+        for which, query in queries().items():
+            found[f"{which}, {name}"] = partial(plume.run, query, path, engine=plume.DuckDB(threads=number))
     return found
+
+
+def recorded(path: Path, runs: Runs) -> list[Line]:
+    """What this commit is remembered by: what one run of each query released, and how long all took beside the plain query alike."""
+    seconds = {name: statistics.median(seconds_of(runs, name)) for name in dict.fromkeys(run["call"] for run in runs)}
+    commit, released = this_commit(), {name: plume.run(query, path) for name, query in queries().items()}
+    return [
+        Line(
+            commit,
+            name,
+            f"{taken / seconds[plain_beside(name)]:.2f}",
+            *((len(released[name]), f"{released[name].noise[0].standard_deviation:.6g}") if name in released else ()),
+        )
+        for name, taken in seconds.items()
+        if name != plain_beside(name)
+    ]
+
+
+def plain_beside(name: str) -> str:
+    """Name the plain query on the same rows and threads."""
+    alike = next((f", {what}" for what in (SHUFFLED, TEXTS, *THREADS) if name.endswith(what)), "")
+    return f"{COUNT}{alike}"
 
 
 def peak_memory(path: Path) -> float:
@@ -132,7 +170,13 @@ def main() -> None:
         return
     users = int(given.users)
     path, console = paper_data(users), Console(width=110)
-    compare(speed(users), time_in_turns(calls(path), given.repeats, uncounted=1)).write()
+    runs = time_in_turns(calls(path), given.repeats, uncounted=1)
+    compare(speed(users), runs).write()
+    if users == RECORDED_USERS:
+        changes = add(recorded(path, runs))
+        console.print(
+            "\n".join(("moved since the last record:", *changes)) if changes else "nothing moved since the last record"
+        )
     console.print(f"time by step: {shares_of_time(path)}")
     console.print(f"peak memory of one private run: {peak_memory(path):.2f} GB")
 

@@ -55,7 +55,7 @@ def time_in_turns(calls: Mapping[str, Callable[[], object]], repeats: int, *, un
 
 def compare(speed: Speed, runs: Runs) -> Result:
     """Make the table of medians and ratios, and its picture."""
-    seconds = {name: _seconds(runs, name) for name in dict.fromkeys(run["call"] for run in runs)}
+    seconds = {name: seconds_of(runs, name) for name in dict.fromkeys(run["call"] for run in runs)}
     turns = len(next(iter(seconds.values())))
     ratios = [title for other in speed.against for title in _titles(speed, other)]
     return Result(
@@ -86,7 +86,8 @@ def compare(speed: Speed, runs: Runs) -> Result:
     )
 
 
-def _seconds(runs: Runs, name: str) -> list[float]:
+def seconds_of(runs: Runs, name: str) -> list[float]:
+    """Give the seconds of each run of a call."""
     return [float(run["seconds"]) for run in runs if run["call"] == name]
 
 

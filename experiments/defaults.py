@@ -6,9 +6,9 @@ words, on words too. Writes docs/results/defaults*.md.
 
 import argparse
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -41,6 +41,14 @@ EXPLAINED = "[accuracy](../accuracy.md#what-the-default-should-be)"
 # As if a strategy counted this many keys of a user in selection, where it counts as many as the limit.
 FEWEST = 64
 NARROW = f", {FEWEST} keys"
+# As if users above the limit kept this many of their keys, and were clipped then.
+CAPS: Mapping[str, Callable[[int], int]] = {
+    "L": lambda limit: limit,
+    "4 L": lambda limit: 4 * limit,
+    "4 L, at least 64": lambda limit: max(4 * limit, FEWEST),
+    "16 L": lambda limit: 16 * limit,
+}
+ALL_KEYS = "all"
 # A cell where no way shows a key says nothing of which is best.
 A_KEY = 1.0
 
@@ -64,6 +72,18 @@ RULES: Mapping[str, Choices] = {
 
 
 @dataclass(frozen=True)
+class Capped(CalibratedQuery):
+    """A query with Gaussian noise, as if users above the limit kept some of their keys alone."""
+
+    kept: int
+
+    @property
+    def most_keys(self) -> float:
+        """How many keys of a user count at all."""
+        return self.kept if self.clips else super().most_keys
+
+
+@dataclass(frozen=True)
 class Cell:
     """What one way would give on one population with one limit."""
 
@@ -83,7 +103,9 @@ class Cell:
 def ways(population: Population, limit: int) -> dict[str, CalibratedQuery]:
     """List all ways in one round, by the rules of strategies; what cannot be planned for this limit is left out."""
     asked = _query(population, limit)
-    found = {DEFAULT: calibrate(asked), BEFORE: _before(asked)}
+    default = calibrate(asked)
+    found = {DEFAULT: default, BEFORE: _before(asked)}
+    found |= {_with_cap(name): _capped(default, cap(limit)) for name, cap in CAPS.items()}
     for name in STRATEGIES:
         with suppress(PlumeError):
             one = calibrate(_query(population, limit, selection=name))
@@ -100,10 +122,21 @@ def ways(population: Population, limit: int) -> dict[str, CalibratedQuery]:
     return found
 
 
+def _capped(calibrated: CalibratedQuery, kept: int) -> CalibratedQuery:
+    return Capped(**{one.name: getattr(calibrated, one.name) for one in fields(CalibratedQuery)}, kept=kept)
+
+
+def _with_cap(name: str) -> str:
+    return f"{DEFAULT}, from {name} keys"
+
+
 def _before(asked: plume.Query) -> CalibratedQuery:
-    """Take the default of 0.1.0, which had one of two ways, and was the first of them where a query may have both."""
+    """Take the default of 0.1.0, which had one of two ways, and was the first of them where a query may have both.
+
+    Users above the limit counted in up to four times as many keys then.
+    """
     *_, first = [calibrate(asked), *(calibrate(replace(asked, **settings)) for settings in earlier_defaults(asked))]
-    return first
+    return _capped(first, CAPS["4 L"](first.max_keys_per_user))
 
 
 def _counting_fewer(calibrated: CalibratedQuery) -> Iterator[CalibratedQuery]:
@@ -165,8 +198,10 @@ def _with_dropped(error: float, shown: Floats, size: Floats, large: Any) -> floa
 
 
 def results(cells: Sequence[Cell]) -> list[Result]:
-    """Make all tables of what was worked out."""
-    return [_every_way(cells), _every_rule(cells), _both_defaults(cells)]
+    """Make all tables of what was worked out but that of caps, which no release has."""
+    capped = {_with_cap(name) for name in CAPS}
+    uncapped = [cell for cell in cells if cell.way not in capped]
+    return [_every_way(uncapped), _every_rule(uncapped), _both_defaults(uncapped)]
 
 
 def _by_place(cells: Sequence[Cell]) -> dict[tuple[str, int], dict[str, Cell]]:
@@ -304,6 +339,42 @@ def _both_defaults(cells: Sequence[Cell]) -> Result:
     )
 
 
+def every_cap(cells: Sequence[Cell]) -> Result:
+    """Compare how many keys users above the limit count in, wherever it makes a difference."""
+    shown: dict[tuple[str, int], dict[str, Cell]] = {}
+    for place, of_ways in _by_place(cells).items():
+        by_cap = {name: of_ways[_with_cap(name)] for name in CAPS} | {ALL_KEYS: of_ways[DEFAULT]}
+        if len({f"{cell.absolute_large:,.1f}" for cell in by_cap.values()}) > 1:
+            shown[place] = by_cap
+    names = (*CAPS, ALL_KEYS)
+    rows = [
+        [
+            data,
+            f"{limit:,}",
+            *(f"{by_cap[name].absolute:,.1f}" for name in names),
+            *(f"{by_cap[name].absolute_large:,.1f}" for name in names),
+        ]
+        for (data, limit), by_cap in shown.items()
+    ]
+    points = [
+        Point(name, limit, _exactly(by_cap[name].absolute_large))
+        for name in names
+        for (data, limit), by_cap in shown.items()
+        if data == "D_synth"
+    ]
+    columns = ["data", "L", *(f"{title}, {name}" for title in ("error", "large") for name in names)]
+    return Result(
+        name="defaults_caps",
+        heading="In how many keys users above the limit count, with the default",
+        columns=columns,
+        rows=rows,
+        picture=curves([Panel(f"absolute, {LARGE_KEYS} largest keys, D_synth", points)], "L"),
+        runs=[dict(zip(columns, row, strict=True)) for row in rows],
+        command=COMMAND,
+        explained=EXPLAINED,
+    )
+
+
 def main() -> None:
     """Compare on all populations."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -312,7 +383,7 @@ def main() -> None:
     for population in populations(parser.parse_args().words):
         Console(stderr=True).print(population.name)
         cells += expected(population)
-    for result in results(cells):
+    for result in (*results(cells), every_cap(cells)):
         result.write()
 
 

@@ -22,6 +22,9 @@ from plume.schema import kinds_expected
 pytest.importorskip("numba")  # the extra; all else is tested without it as well
 user_loops = pytest.importorskip("plume.engines.user_loops")
 orders = pytest.importorskip("plume.engines.order_loops")
+payloads = pytest.importorskip("plume.engines.payload_loops")
+payload = pytest.importorskip("plume.engines.payload")
+packings = pytest.importorskip("plume.engines.row_loops")
 texts = pytest.importorskip("plume.engines.text_loops")
 numbering = pytest.importorskip("plume.engines.numbering")
 passing = pytest.importorskip("plume.engines.passing")
@@ -66,23 +69,32 @@ def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_p
     return found | above
 
 
-def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool | None = True) -> bool:
-    """Compare what a pass makes with what SQL makes; `packs` says whether rows fit a pass, None that either may be. Gives which it was."""
+def made_by_pass(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table] | None:
+    """What steps say that a pass makes; None, if rows do not fit it, or it fails, so that SQL makes them."""
     taken: list[bool] = []
     whole = passing.pass_over
 
     def noted(*given: Any) -> Any:
+        taken.append(False)  # where it fails, SQL makes the steps
         found = whole(*given)
-        taken.append(found is not None)
+        taken[-1] = found is not None
         return found
 
     with monkeypatch.context() as patched:
         patched.setattr(passing, "pass_over", noted)
-        by_pass = made(asked, rows, patched, by_pass=True)
+        found = made(asked, rows, patched, by_pass=True)
     assert len(taken) == 2
-    assert packs is None or taken == [packs] * 2
+    return found if all(taken) else None
+
+
+def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool | None = True) -> bool:
+    """Compare what a pass makes with what SQL makes; `packs` says whether rows fit a pass, None that either may be. Gives which it was."""
+    by_pass = made_by_pass(asked, rows, monkeypatch)
+    is_packed = by_pass is not None
+    assert packs in {None, is_packed}
+    by_pass = by_pass or made(asked, rows, monkeypatch, by_pass=True)
     assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
-    return taken[0]
+    return is_packed
 
 
 def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:
@@ -96,7 +108,10 @@ def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[t
 
 # Python warns where integers wrap around, in each thread anew.
 _AS_PYTHON = "def compiled(loop): return np.errstate(over='ignore')(loop)\n"
-LOOPS = {loops.__name__: Path(loops.__file__).read_text(encoding="utf-8") for loops in (orders, texts, user_loops)}
+LOOPS = {
+    loops.__name__: Path(loops.__file__).read_text(encoding="utf-8")
+    for loops in (orders, texts, payloads, packings, user_loops)
+}
 
 
 def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +119,8 @@ def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> No
     before, after = change
     assert sum(text.count(before) for text in LOOPS.values()) >= 1
     found: dict[str, ModuleType] = {}
-    for name, whole in LOOPS.items():
-        text = whole.replace("from plume.engines.compiled import compiled\n", _AS_PYTHON)
+    for name, own in LOOPS.items():
+        text = own.replace("from plume.engines.compiled import compiled\n", _AS_PYTHON)
         module = ModuleType(_broken(name))
         for other in LOOPS:
             text = text.replace(f"from {other} import", f"from {_broken(other)} import")
@@ -114,7 +129,10 @@ def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> No
                 patched.setitem(sys.modules, other.__name__, other)
             exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
         found[name] = module
+    for reader in (passing, payload):
+        monkeypatch.setattr(reader, "row_loops", found[packings.__name__])
     monkeypatch.setattr(passing, "loops", found[user_loops.__name__])
+    monkeypatch.setattr(payload, "loops", found[payloads.__name__])
     monkeypatch.setattr(numbering, "loops", found[texts.__name__])
 
 

@@ -141,7 +141,7 @@ def _hint(name: str) -> str:
     """Point to what was meant, also by the names that others use; Python itself does so in some terminals only."""
     if name.startswith("_") or find_spec(f"plume.{name}") is not None:  # a module that is about to be imported
         return ""
-    word = import_module("plume.mechanisms.forms").ALIASES.get(name)
+    word = import_module("plume.mechanisms.forms").nearest(name)
     meant = [word] if word else get_close_matches(name, __all__, n=1)
     return f"; did you mean plume.{meant[0]}?" if meant else ""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, isfunction, signature
 from typing import Any, ParamSpec, TypeVar
 
 from plume.errors import ArgumentError, shown
@@ -109,6 +109,39 @@ def making_checked(
     return decorate
 
 
+def methods_checked(called: str, **meanings: str) -> Callable[[type[T]], type[T]]:
+    """Make the public methods of a class explain calls that do not fit them, as `call_checked` does for functions.
+
+    `called` is what an object of the class is called in examples, and `meanings` says what arguments are in this class.
+    """
+    hints = _Hints((), {}, MEANINGS | meanings)
+
+    def decorate(made: type[T]) -> type[T]:
+        for name, member in list(vars(made).items()):
+            function = member.__func__ if isinstance(member, classmethod) else member
+            if name.startswith("_") or not isfunction(function):
+                continue
+            owner = f"plume.{made.__name__}" if isinstance(member, classmethod) else called
+            checked = _method_checked(function, f"{owner}.{name}", hints)
+            setattr(made, name, classmethod(checked) if isinstance(member, classmethod) else checked)
+        return made
+
+    return decorate
+
+
+def _method_checked(method: Callable[..., Any], call: str, hints: _Hints) -> Callable[..., Any]:
+    of_object, *parameters = signature(method).parameters.values()
+    del of_object
+    fitting = Signature(parameters)
+
+    @wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _refuse_misfit(fitting, call, args, kwargs, hints)
+        return method(self, *args, **kwargs)
+
+    return checked
+
+
 def _with_needed(fitting: Signature, needed: Sequence[str]) -> Signature:
     """Take the defaults of arguments away."""
     parameters = fitting.parameters.items()
@@ -166,7 +199,9 @@ def _missing(fitting: Signature, args: Sequence[Any], kwargs: Mapping[str, Any],
     given = {*_placed(fitting)[: len(args)], *kwargs}
     lacking = [name for name, one in fitting.parameters.items() if name not in given and one.default is Parameter.empty]
     chosen = {name: f" With {name}={AUTO!r} it is chosen within the budget." for name in hints.auto}
-    meanings = [f"{name} is {hints.meanings[name]}.{chosen.get(name, '')}" for name in lacking]
+    meanings = [
+        f"{name} is {hints.meanings[name]}.{chosen.get(name, '')}" for name in lacking if name in hints.meanings
+    ]
     return " ".join([f"needs {_listed(lacking)}.", *meanings])
 
 

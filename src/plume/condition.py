@@ -5,7 +5,7 @@ functions: each of them can raise on some row, and an error that depends on data
 """
 
 import math
-from collections.abc import Iterable
+import re
 from contextlib import suppress
 from datetime import date, datetime
 from functools import lru_cache
@@ -13,7 +13,8 @@ from typing import Any
 
 from sqlglot import exp, parse_one
 
-from plume.errors import ColumnNotFound, ConditionError, shortened
+from plume.errors import ConditionError, shortened
+from plume.missing_column import in_single_quotes
 from plume.plan.expressions import (
     MOST_WILDCARDS,
     AllOf,
@@ -29,7 +30,7 @@ from plume.plan.expressions import (
     Not,
     has_too_many_wildcards,
 )
-from plume.redaction import Redaction, redacting
+from plume.redaction import redacting
 
 _COMPARATORS = {
     exp.EQ: Comparator.EQUAL,
@@ -47,6 +48,9 @@ _MOMENTS = {
 # All that the parser may note about a part of a condition; `negate` is its way to say NOT LIKE.
 _PARTS = frozenset({"this", "expression", "expressions", "low", "high", "to", "negate", "quoted", "is_string"})
 _DEEPEST = 50
+# What a date without quotes is read as.
+_DATE = re.compile(r"\d{4} - \d+ - \d+")
+_A_DATE = "A date is written DATE '2026-01-31'"
 _ALLOWED = (
     "a condition compares columns with constants (=, <>, <, <=, >, >=, BETWEEN, IN, LIKE, IS NULL), joined by AND, OR and NOT, "
     "such as \"seconds > 3 AND country IN ('DE', 'FR')\""
@@ -189,32 +193,24 @@ def _depth(condition: Expression) -> int:
             return 1
 
 
-def pointing_to_quotes(texts: Iterable[str | None]) -> Redaction:
-    """Point to single quotes where a column that is missing stands in double quotes, as text does in other languages."""
-    written = [text for text in texts if text is not None]
-
-    def becomes(error: Exception) -> Exception:
-        name = getattr(error, "name", None)
-        hint = _in_single_quotes(str(name))
-        is_quoted = name is not None and any(f'"{name}"' in text for text in written)
-        # A statement and its query may both have looked at it.
-        return ColumnNotFound(f"{error}{hint}", name=name) if is_quoted and hint not in str(error) else error
-
-    return Redaction((ColumnNotFound,), becomes)
-
-
 def quotes_hint(column: Any) -> str:
     """Point to single quotes beside a column in double ones that cannot be one."""
     is_quoted = isinstance(column, exp.Column) and bool(column.this.args.get("quoted"))
-    return _in_single_quotes(column.name) if is_quoted else ""
+    return in_single_quotes(column.name) if is_quoted else ""
 
 
-def _in_single_quotes(text: str) -> str:
-    written = shortened("'" + text.replace("'", "''") + "'")
-    return f" Double quotes are for names of columns; text is written in single quotes: {written}."
+def _slip(tree: Any) -> str:
+    """Say what is written here in the place of what others write."""
+    if isinstance(tree, exp.Null):
+        return " What is missing is found by IS NULL."
+    if tree.find(exp.ArrayOverlaps):
+        return " Conditions are joined by AND, and not by &&."
+    is_bad_date = isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Literal)
+    return f" {_A_DATE}." if is_bad_date or _DATE.fullmatch(tree.sql(dialect="duckdb")) else ""
 
 
 def _refusal(tree: Any) -> ConditionError:
     return ConditionError(
-        f"where holds {shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}.{quotes_hint(tree)}"
+        f"where holds {shortened(repr(tree.sql(dialect='duckdb')))}, which is not allowed; {_ALLOWED}."
+        f"{quotes_hint(tree)}{_slip(tree)}"
     )

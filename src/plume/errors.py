@@ -32,6 +32,7 @@ No message holds a row, a key, a user id or a count taken from data, nor a passw
 """
 
 import re
+from numbers import Number
 
 _LONGEST_NUMBER = 40
 _LONGEST_QUOTE = 200
@@ -185,7 +186,10 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # integers of thousands of digits are more than Python writes
         return "a number of thousands of digits"
-    return text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+    home = type(value).__module__
+    other = f", a {home}.{type(value).__name__}, which int() or float() converts"
+    short = text if len(text) <= _LONGEST_NUMBER else f"{text[:_LONGEST_NUMBER]}..."
+    return f"{short}{other if isinstance(value, Number) and home != 'builtins' else ''}"
 
 
 def type_in_words(value: object) -> str:

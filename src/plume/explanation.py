@@ -236,11 +236,10 @@ def limit(explanation: Explanation) -> str:
     calibrated, open_limit = explanation.calibrated, LIMIT in _still_open(explanation)
     # Gaussian noise alone does not tell: runtime_optimized cuts users before it knows the selected keys.
     clips = any(isinstance(step, Clip) for step in steps(explanation.plan))
-    clipped_from = "four times as many" if open_limit else calibrated.keys_before_clipping
     return describe_limit(
         LIMIT if open_limit else calibrated.max_keys_per_user,
         calibrated.query.user,
-        clipped_from=clipped_from if clips else None,
+        clips=clips,
     )
 
 

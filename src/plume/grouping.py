@@ -5,11 +5,13 @@ Apart from queries, which have one form of it only.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from plume.errors import ColumnNotFound, ExpressionError, shown
 from plume.redaction import Redaction
-from plume.relation.key_expression import read_key
+
+if TYPE_CHECKING:
+    from plume.relation.key_expression import KeyExpression
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,18 @@ def _expressions(keys: Any, expressions: Any) -> dict[str, str]:
 
 def _is_itself(name: str, text: str) -> bool:
     """Return whether an expression is nothing but the column of its name."""
-    key = read_key(name, text)
+    key = _read(name, text)
     return key.is_column and [*key.columns] == [name]
 
 
+def _read(name: str, text: Any) -> "KeyExpression":
+    from plume.relation.key_expression import read_key  # noqa: PLC0415 - a parser takes long to load, and most keys are columns
+
+    return read_key(name, text)
+
+
 def _refuse_bad_expression(name: str, text: Any, user: str) -> None:
-    key = read_key(name, text)
+    key = _read(name, text)
     if not key.columns:
         raise ExpressionError(f"key {name!r} is {shown(text)}, which reads no column; keys=[] asks for a total.")
     for column in key.columns:

@@ -5,18 +5,15 @@ It stands alone, and imports nothing, since `plume --help` reads it.
 
 MEANING = (
     "The limit on keys per user: users above it are cut to it; "
-    "with Gaussian noise, unless the pipeline runtime_optimized selects the keys, they count in up to four times "
-    "as many keys, clipped together to the norm of the limit."
+    "with Gaussian noise, unless the pipeline runtime_optimized selects the keys, they count in all of their keys, "
+    "shrunk together to the Euclidean norm of the limit."
 )
 
 
-def describe_limit(limit: int | str, user: str, *, clipped_from: int | str | None) -> str:
-    """Say the same of one plan, which cuts users above the limit or clips them from up to `clipped_from` keys."""
-    above = (
-        "are cut to it"
-        if clipped_from is None
-        else f"count in up to {clipped_from} keys, clipped together to the norm of {keys_in_words(limit)}"
-    )
+def describe_limit(limit: int | str, user: str, *, clips: bool) -> str:
+    """Say the same of one plan, which cuts users above the limit or clips them."""
+    shrunk = f"count in all of their keys, shrunk together to the Euclidean norm of {keys_in_words(limit)}"
+    above = shrunk if clips else "are cut to it"
     return f"{name_limit(limit, user)}; users above it {above}"
 
 

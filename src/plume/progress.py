@@ -28,6 +28,7 @@ STAGES = {
 }
 """What people read when a step of the plan begins, in every run without public keys; other steps say nothing."""
 _MORE_STAGES = {
+    "clipped": STAGES["safe"],
     "keyed_selected": STAGES["safe"],
     "left_keyed": "Selecting keys once more",
     "keys_per_user_placed": "Choosing the limit on keys per user",

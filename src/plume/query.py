@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from plume.arguments import making_checked
-from plume.condition import parse_condition
 from plume.correlated_noise import refuse_what_cannot_share_noise
 from plume.errors import BoundError, BudgetError, ColumnNotFound, MeasureError, PublicKeysError, shown
 from plume.grouping import is_name, read_keys, refuse_bad_name
+from plume.mechanisms import rows
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.open_bound import open_bounds
+from plume.other_names import OF_QUERIES, names_pointed_to
 from plume.output.reliability import RELIABLE
 from plume.plan.expressions import Expression
 from plume.plan.trees import columns_of
@@ -40,7 +41,7 @@ _LARGEST_SIZE = 10**12
 # (docs/decisions/0045-chosen-limit.md).
 _KEYS_WHEN_SELECTING = 64
 
-_IN_BUDGET = "epsilon and delta belong to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)"
+_INSTEAD = dict.fromkeys(("epsilon", "delta"), "it belongs to the budget: budget=plume.Budget(epsilon=1, delta=1e-6)")
 
 PublicKeys = Sequence[Any] | str | Path | Any
 
@@ -50,9 +51,8 @@ def _is_total(given: Mapping[str, Any]) -> bool:
     return isinstance(keys, list | tuple) and not keys and not given.get("key_expressions")
 
 
-@making_checked(
-    auto=(LIMIT,), instead={"epsilon": _IN_BUDGET, "delta": _IN_BUDGET}, unless={"max_keys_per_user": _is_total}
-)
+@making_checked(auto=(LIMIT,), instead=_INSTEAD, unless={"max_keys_per_user": _is_total})
+@names_pointed_to("query", OF_QUERIES)
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """A private GROUP BY.
@@ -72,7 +72,7 @@ class Query:
     """What to compute per key."""
     max_keys_per_user: int | str = 1
     """The paper's L. The limit on keys per user: users above it are cut to it; with Gaussian noise, unless the pipeline
-    runtime_optimized selects the keys, they count in up to four times as many keys, clipped together to the norm of the limit. "auto"
+    runtime_optimized selects the keys, they count in all of their keys, shrunk together to the Euclidean norm of the limit. "auto"
     chooses it within the budget. It must be given, unless there are no keys."""
     budget: Budget
     """The most the release may spend."""
@@ -134,8 +134,7 @@ class Query:
         _set(self, "public_keys", _public_keys(self))
         _set(self, "shares", _shares(self))
         _refuse_bad_noise(self)
-        if self.where is not None:
-            parse_condition(self.where)
+        rows.condition(self.where)
 
     @classmethod
     def paper(cls, **settings: Any) -> Self:
@@ -158,7 +157,7 @@ class Query:
     @property
     def condition(self) -> Expression | None:
         """The condition behind `where`."""
-        return None if self.where is None else parse_condition(self.where)
+        return rows.condition(self.where)
 
     @property
     def chooses_limit(self) -> bool:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from plume.arguments import methods_checked
 from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.measure_noise import MeasureNoise
 from plume.cautions import Caution
@@ -23,6 +24,8 @@ from plume.errors import MissingPackage, OutputError, UsageError, printable, sho
 from plume.explanation import Explanation, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows, python_values
 from plume.mechanisms.margins import LEVEL, is_reliable, refuse_bad_level, refuse_intervals
+from plume.other_names import OF_RELEASES, column_held, names_pointed_to
+from plume.output import reliability
 from plume.output.csv_rows import write_csv
 from plume.output.files import write_text, write_whole
 from plume.output.pieces import pieces_of
@@ -49,6 +52,10 @@ class Receipt:
     """The hash of the ledger's entry that says so; who keeps it can tell an old copy from the ledger."""
 
 
+@names_pointed_to("release", OF_RELEASES, column_held)
+@methods_checked(
+    "release", path="where to write it", n="how many rows to keep", by="the column whose largest values are kept"
+)
 @dataclass(frozen=True, repr=False)
 class Release:
     """Released rows, sorted by key, with the guarantee they carry."""
@@ -224,7 +231,7 @@ class Release:
         if not self.explanation.query.keys:  # a total is one row
             low, high = (cell(python_values(self.margins.column(f"{name}_{side}"))[0]) for side in ("low", "high"))
             return f"{name} from {low} to {high}"
-        return f"{name} differs by key, too noisy in {pc.sum(noisy).as_py():,} of {len(self):,} {'keys' if len(self) > 1 else 'key'}"
+        return f"{name} differs by key, {reliability.noisy_keys(noisy)}"
 
     def _near_threshold(self, part: CalibratedPart) -> str:
         return " and more near the threshold" if self._was_compared(part) else ""

@@ -13,8 +13,6 @@ from plume.calibration.calibrated_query import CalibratedQuery
 from plume.cautions import warn
 from plume.choosing.histogram import BUCKET, Share
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables, share_above
-from plume.computed_keys import rows_of_query
-from plume.condition import pointing_to_quotes
 from plume.declaration import rows_of
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import Engine, Relation, Session, Table
@@ -37,6 +35,7 @@ from plume.ledger.entry import EntryKind
 from plume.ledger.ledger import Dataset, Ledger
 from plume.ledger.publishing import ChargedDraw, price_for, publish, released
 from plume.ledger.request import Request
+from plume.missing_column import pointing_to_names
 from plume.noise.entropy import Entropy, SystemEntropy, salt
 from plume.pipelines.pipeline import Planned, PlannedQuery, checked
 from plume.pipelines.steps import INPUT, SELECTED_KEYS
@@ -52,8 +51,6 @@ from plume.selection.public_keys import check_public_keys
 from plume.whole_sums import with_whole_sums
 
 _PUBLIC = "public_keys"
-# As the plan of a query without keys has it, in the type of the plan's constant.
-_THE_ONE_KEY = pa.table({"key_1": pa.array([1], pa.int32())})
 
 
 def _charge_nobody() -> None:
@@ -189,12 +186,12 @@ def _run_planned(
     tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
-    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+    with pointing_to_names(written_texts(query)), engine.open(tables) as session:
         schema = read_rows(session, query, relation, source=described(data))
         if query.public_keys is not None:
             _write_public_keys(session, planned.calibrated, schema)
         elif not query.keys:
-            session.write(SELECTED_KEYS, _THE_ONE_KEY, types={})
+            session.write(SELECTED_KEYS, _the_one_key(), types={})
         for name, table in public_tables(planned).items():
             session.write(name, table, types={})
         walk = Walk(session, entropy, on_step)
@@ -212,11 +209,20 @@ def _run_planned(
     return release_of(released, Explanation(planned), private=entropy.private, above=above)
 
 
+def _the_one_key() -> pa.Table:
+    """As the plan of a query without keys has it, in the type of the plan's constant."""
+    return pa.table({"key_1": pa.array([1], pa.int32())})
+
+
 def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
     """Give the relation that makes the rows of a query; None if they are those of its table, as they are."""
     if isinstance(data, Relation):
         return data
-    return rows_of_query(query, data, engine.dialect) if query.key_expressions else None
+    if not query.key_expressions:
+        return None
+    from plume.computed_keys import rows_of_query  # noqa: PLC0415 - a parser takes long to load, and most keys are columns
+
+    return rows_of_query(query, data, engine.dialect)
 
 
 def read_rows(session: Session, query: Query, relation: Relation | None, *, source: str) -> Schema:

@@ -18,7 +18,8 @@ WRITTEN = sorted(
     for path in RESULTS.glob("*.csv")
     if path.stem != "peers" and not path.stem.startswith(("speed_", "defaults"))
 )
-DEFAULTS = sorted(path.stem for path in RESULTS.glob("defaults*.csv"))
+CAPS = "defaults_caps"
+DEFAULTS = sorted(path.stem for path in RESULTS.glob("defaults*.csv") if path.stem != CAPS)
 # Which benchmark writes a speed, by the word in its name.
 BENCHMARKS = {
     "csv": "csv_reading",
@@ -101,6 +102,20 @@ def test_speeds_follow_from_the_runs(result: str, tmp_path: Path, monkeypatch: p
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
 
 
+def test_the_record_of_speeds_says_what_moved_since_the_commit_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    record, path = import_module("record"), tmp_path / "record.csv"
+    line = record.Line
+    assert record.add([line("a", "plume", "4.00", 860, "9.5"), line("a", "naive", "15.00")], path) == []
+    assert record.add([line("b", "plume", "4.39", 840, "9.5"), line("b", "naive", "15.00")], path) == []
+    now = [line("c", "plume", "4.90", 900, "9.4"), line("c", "naive", "15.00"), line("c", "new", "1.00")]
+    for _ in range(2):  # a commit that is measured again takes its own place
+        assert record.add(now, path) == ["plume: times 4.39 -> 4.90, keys 840 -> 900, deviation 9.5 -> 9.4 (since b)"]
+    assert [one.commit for one in record.read(path)] == ["a", "a", "b", "b", "c", "c", "c"]
+
+
 @pytest.mark.parametrize("result", DEFAULTS)
 def test_what_is_said_of_defaults_follows_from_every_way(
     result: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +137,12 @@ def test_what_is_said_of_defaults_follows_from_every_way(
     found.write()
     for suffix in (".md", ".svg", ".csv"):
         assert (tmp_path / f"{result}{suffix}").read_text() == (RESULTS / f"{result}{suffix}").read_text()
+
+
+def test_the_table_of_caps_has_every_figure_that_is_kept() -> None:
+    with (RESULTS / f"{CAPS}.csv").open(encoding="utf-8", newline="") as file:
+        kept = [tuple(row.values()) for row in csv.DictReader(file)]
+    assert [tuple(line[2:-3].split(" | ")) for line in table(CAPS).splitlines(keepends=True)[2:]] == kept
 
 
 def test_the_bars_of_the_design_were_measured() -> None:

@@ -12,6 +12,7 @@ from docs.words import NAMES, PAGES, ROOT, SOURCES, TEMPLATES, poor_names, slips
 from plume.cli.main import main
 from plume.limit_meaning import MEANING
 
+SHRUNK = "users above it count in all of their keys, shrunk together to the Euclidean norm of 10 keys"
 EXPLAINING_THE_LIMIT = ("api.md", "cli.md", "sql.md", "glossary.md", "guarantees/bounding.md")
 
 
@@ -43,14 +44,14 @@ def test_the_words_about_the_limit_are_true() -> None:
         budget=plume.Budget(epsilon=1, delta=1e-6),
         noise="gaussian",
     )
-    assert "up to four times as many keys" in MEANING
-    assert "up to 40 keys, clipped together to the norm of 10 keys" in str(plume.explain(query))
+    assert "they count in all of their keys" in MEANING
+    assert SHRUNK in str(plume.explain(query))
     assert "unless the pipeline runtime_optimized selects the keys" in MEANING
     optimized = str(plume.explain(query, pipeline="runtime_optimized"))
     assert "users above it are cut to it" in optimized
-    assert "clipped" not in optimized
+    assert "shrunk" not in optimized
     known = str(plume.explain(replace(query, public_keys=["pie"]), pipeline="runtime_optimized"))
-    assert "up to 40 keys, clipped together to the norm of 10 keys" in known
+    assert SHRUNK in known
 
 
 def name(path: Path) -> str:

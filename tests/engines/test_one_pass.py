@@ -1,10 +1,10 @@
 """A pass over the rows of each user makes what SQL makes, row for row with the same salt; and a pass that is broken would be seen."""
 
 import hashlib
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,47 +13,25 @@ import pyarrow.parquet as pq
 import pytest
 
 import plume
-from exact import exact_steps
 from plume.engines import duckdb_pass
-from plume.engines.duckdb import DuckDB
-from plume.engines.engine import Table
-from plume.plan.analysis import steps
-from plume.plan.nodes import OnePass
-from plume.planning import make_plan
-from plume.schema import kinds_expected
 from plume.selection import pooled_gaussian
-from random_tables import on_random_tables
-from strategies import Asked, Listed, with_numbers
-from strategies import table as listed_table
 
 pytest.importorskip("numba")  # the extra; all else is tested without it as well
-user_loops = pytest.importorskip("plume.engines.user_loops")
-orders = pytest.importorskip("plume.engines.order_loops")
-passing = pytest.importorskip("plume.engines.passing")
-
-ENOUGH = 10**18
-STEPS = ("keyed_weights", "above_limit", "exact")
-BUDGET = plume.Budget(epsilon=20, delta=0.5)
-SELECTIONS = ("weighted_gaussian", "pooled_gaussian", "laplace_threshold", "truncated_geometric")
-
-
-def query(limit: int, keys: str | list[str] = "key", selection: str = "pooled_gaussian", *measures: Any) -> plume.Query:
-    return plume.Query(
-        user="person",
-        keys=keys,
-        measures=list(measures) or [plume.count(max_per_key=3), plume.users()],
-        max_keys_per_user=limit,
-        budget=BUDGET,
-        selection=selection,
-        noise="laplace" if selection == "truncated_geometric" else "auto",
-    )
-
-
-def table(rows: list[tuple[int | None, ...]], *types: pa.DataType) -> pa.Table:
-    columns = list(map(list, zip(*rows, strict=True))) or [[] for _ in types]
-    names = ["person", "key", "day"][: len(columns)]
-    kinds = types or (pa.int64(),) * len(columns)
-    return pa.table([pa.array(one, kind) for one, kind in zip(columns, kinds, strict=True)], names=names)
+from passes import (
+    ENOUGH,
+    SELECTIONS,
+    check_both,
+    is_in_one_pass,
+    made,
+    made_by_pass,
+    orders,
+    passing,
+    people,
+    query,
+    run_loops_as,
+    table,
+    user_loops,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,46 +39,6 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows fill several partitions, pieces and threads."""
     monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
     monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
-
-
-def is_in_one_pass(asked: plume.Query, rows: Any) -> bool:
-    with DuckDB().open({"input": Table(rows, kinds_expected(asked))}) as session:
-        return any(isinstance(step, OnePass) for step in steps(session.rewrite(make_plan(asked).plan)))
-
-
-def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_pass: bool) -> dict[str, pa.Table]:
-    """What steps say, by a pass or by SQL."""
-    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0 if by_pass else ENOUGH)
-    monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0 if by_pass else ENOUGH)
-    keys = tuple(f"key_{number}" for number in range(1, len(asked.keys) + 1))
-    found = exact_steps(asked, rows, [name for name in STEPS if name != "above_limit"], engine=DuckDB(threads=2))
-    above = exact_steps(asked, rows, ["above_limit"], engine=DuckDB(threads=2), order=("user_id", *keys))
-    return found | above
-
-
-def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, packs: bool = True) -> None:
-    taken: list[bool] = []
-    whole = passing.pass_over
-
-    def noted(*given: Any) -> Any:
-        found = whole(*given)
-        taken.append(found is not None)
-        return found
-
-    with monkeypatch.context() as patched:
-        patched.setattr(passing, "pass_over", noted)
-        by_pass = made(asked, rows, patched, by_pass=True)
-    assert taken == [packs] * 2
-    assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
-
-
-def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:
-    random = np.random.default_rng(seed)
-    return [
-        (int(user) * 7 - 200, int(random.zipf(1.5) % keys) - 5, int(random.integers(3)))
-        for user in range(users)
-        for _ in range(random.integers(1, most))
-    ]
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -112,7 +50,7 @@ def test_a_pass_makes_the_rows_that_sql_makes(
 
 
 def test_limits_are_met_to_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Users with one key fewer than the limit, as many, one more, and the same at four times the limit, where clipping cuts."""
+    """Users with one key fewer than the limit, as many, one more, and the same at the limit of selection, four times as many here."""
     numbers = (1, 2, 3, 4, 11, 12, 13, 14)
     rows = [(user, key) for user, number in enumerate(numbers) for key in range(number)]
     monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 12)
@@ -128,6 +66,7 @@ TABLES: dict[str, list[tuple[int | None, ...]]] = {
     "the same row often": [(1, 2)] * 40 + [(2, 2)],
     "negative numbers": [(-user, -user * key) for user in range(1, 12) for key in range(9)],
     "the ends of 64 bits": [(EDGE - user % 5, -EDGE - 1 + key) for user in range(20) for key in range(user % 7)],
+    "more keys than are digested at a time": [(user, key * 97) for user in range(3) for key in range(100 + 100 * user)],
     "keys far apart": [(user % 16, (key % 4) * 2**52) for user in range(80) for key in range(user % 5)],
 }
 
@@ -188,61 +127,19 @@ def test_a_file_is_passed_over_whatever_its_footer_says(tmp_path: Path, monkeypa
         check_both(query(3, ["key", "day"]), path, monkeypatch)
 
 
-def test_random_tables_come_out_as_sql_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    passes: list[bool] = []
-
-    def look(case: Asked, listed: Listed) -> None:
-        for asked in (case.query, pooled(case.query)):
-            rows = listed_table(with_numbers(listed), pa.int64())
-            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
-            monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
-            passes.append(is_in_one_pass(asked, rows))
-            if passes[-1]:
-                check_both(asked, rows, monkeypatch)
-
-    on_random_tables(DuckDB(), 100, look, kinds=["users", "count"])
-    assert sum(passes) >= 12
-
-
-def pooled(asked: plume.Query) -> plume.Query:
-    return replace(asked, selection="pooled_gaussian", noise="auto", composition="tight")
-
-
-# Python warns where integers wrap around, in each thread anew.
-_AS_PYTHON = "def compiled(loop): return np.errstate(over='ignore')(loop)\n"
-LOOPS = {loops.__name__: Path(loops.__file__).read_text(encoding="utf-8") for loops in (user_loops, orders)}
-
-
-def loops_as(change: tuple[str, str]) -> ModuleType:
-    """The loops as Python runs them, with a change."""
-    before, after = change
-    assert sum(text.count(before) for text in LOOPS.values()) >= 1
-    found: list[ModuleType] = []
-    for name in (orders.__name__, user_loops.__name__):
-        text = LOOPS[name].replace("from plume.engines.compiled import compiled\n", _AS_PYTHON)
-        module = ModuleType("broken_loops")
-        for other in found:
-            text = text.replace(f"from {orders.__name__} import", f"from {other.__name__} import")
-        with pytest.MonkeyPatch.context() as patched:
-            for other in found:
-                patched.setitem(sys.modules, other.__name__, other)
-            exec(compile(text.replace(before, after), name, "exec"), module.__dict__)  # noqa: S102 - our own text
-        found.append(module)
-    return found[-1]
-
-
 MUTANTS = {
     "the limit is off by one": ("if end - start <= limit:", "if end - start <= limit + 1:"),
-    "the limit is off by one below": ("if count > rule.limit:", "if count >= rule.limit:"),
+    "the limit is off by one below": ("np.flatnonzero(numbers > rule.limit)", "np.flatnonzero(numbers >= rule.limit)"),
     "one key more counts": ("if len(keys) > kept:", "if len(keys) > kept + 1:"),
-    "what is double is kept": ("if end and rows[end - 1] == this:", "if end < 0:"),
-    "records are not counted": ("records[end - 1] += _ONE", "pass"),
+    "what is double is kept": ("if not end or rows[end - 1] != this:", "if True:"),
+    "records are not counted": ("totals[0, key] = ends[key] - start", "totals[0, key] = 1"),
     "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
     "the order is of another user": ("begin = write_measured(user, 0", "begin = write_measured(user + 1, 0"),
-    "the order is without the salt": ("text[: len(rule.salt)] = rule.salt", "pass"),
-    "the weight is the user's before": ("users.weights[user]\n", "users.weights[user - 1]\n"),
-    "the account is the user's before": ("columns + 3] = users.left[user]", "columns + 3] = users.left[user - 1]"),
-    "records are the key's before": ("min(np.int64(records[row])", "min(np.int64(records[row - 1])"),
+    "the order is without the user": ("texts[row, listed.salted : begin] = texts[0, listed.salted : begin]", "pass"),
+    "the order is without the salt": ("texts[:, : len(rule.salt)] = rule.salt", "pass"),
+    "the weight is the user's before": (" weights[user]\n", " weights[user - 1]\n"),
+    "the account is the user's before": ("rows[-2] = users.left[user]", "rows[-2] = users.left[user - 1]"),
+    "records are the key's before": ("+= counted[each, row]", "+= counted[each, row - 1]"),
     "a charge is forgotten": ("for charge in range(len(rates)):", "for charge in range(len(rates) - 1):"),
     "a charge rounds down": ("math.floor(taken) + 2.0", "math.floor(taken)"),
     "a partition is skipped": ("        if len(given):", "        if len(given) and part > parts[0]:"),
@@ -265,35 +162,27 @@ def crowd() -> pa.Table:
     return table([(user, 3210 * key, day) for user, key, day in people(3, users=24, keys=6, most=16)])
 
 
-def says_as_sql(loops: ModuleType, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(passing, "loops", loops)
+def says_as_sql(
+    change: tuple[str, str], of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
+) -> bool:
+    run_loops_as(change, monkeypatch)
     monkeypatch.setattr(passing, "_ROWS_OF_PART", 64)  # several users in a partition, and several partitions
     monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
-    found, whole = list[bool](), passing.pass_over
-
-    def noted(*given: Any) -> Any:
-        found.append(False)  # where it fails, SQL makes the steps
-        passed = whole(*given)
-        found[-1] = passed is not None
-        return passed
-
-    with monkeypatch.context() as patched:
-        patched.setattr(passing, "pass_over", noted)
-        same = [made(query(3, "key", name), crowd(), patched, by_pass=True) == of_sql[name] for name in of_sql]
-    return all(same) and all(found) and len(found) == 2 * len(of_sql)
+    same = [made_by_pass(query(3, "key", name), crowd(), monkeypatch) == of_sql[name] for name in of_sql]
+    return all(same)
 
 
 def test_the_loops_say_the_same_as_python_runs_them(
     of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert says_as_sql(loops_as(("+ 2.0", "+ 2.0")), of_sql, monkeypatch)
+    assert says_as_sql(("+ 2.0", "+ 2.0"), of_sql, monkeypatch)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_pass_would_be_seen(
     mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert not says_as_sql(loops_as(MUTANTS[mutant]), of_sql, monkeypatch)
+    assert not says_as_sql(MUTANTS[mutant], of_sql, monkeypatch)
 
 
 def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None:
@@ -312,12 +201,16 @@ def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None
         assert {int(key): int(sums.sums[key, 0]) for key in np.flatnonzero(sums.sums)} == dict.fromkeys(counted, 7)
 
 
-@pytest.mark.parametrize("length", [0, 1, 55, 56, 63, 64, 119, 120])
-def test_an_order_is_the_beginning_of_a_digest(length: int) -> None:
-    text, given = np.zeros(256, np.uint8), bytes((7 * place + 3) % 256 for place in range(length))
-    text[:length] = np.frombuffer(given, np.uint8)
-    digest = hashlib.md5(given, usedforsecurity=False).hexdigest()
-    assert orders.order_of(text, length, np.empty(orders.WORDS, np.uint32)) == int(digest[:12], 16)
+def test_orders_are_the_beginnings_of_digests() -> None:
+    """Of one text, and of many side by side that end in different blocks."""
+    random = np.random.default_rng(1)
+    for lengths in ([0], [1], [55], [56], [63], [64], [119], [120], list(range(orders.TEXTS))):
+        texts = random.integers(0, 256, (len(lengths), 256), np.uint8)
+        given = [row[:length].tobytes() for row, length in zip(texts, lengths, strict=True)]
+        digests = [hashlib.md5(one, usedforsecurity=False).hexdigest() for one in given]
+        found = np.empty(len(lengths), np.int64)
+        orders.orders_of(texts, np.array(lengths), found)
+        assert found.tolist() == [int(digest[:12], 16) for digest in digests]
 
 
 def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,6 +219,20 @@ def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(passing, "_BITS", 80)
     with pytest.raises(AssertionError):
         check_both(query(2), rows, monkeypatch)
+
+
+def test_loops_take_no_more_threads_than_there_are_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    whole = passing.pass_over
+
+    def noted(*given: Any) -> Any:
+        taken.append(given[-2])
+        return whole(*given)
+
+    monkeypatch.setattr(passing, "pass_over", noted)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    made(query(4), table(people(1)), monkeypatch, by_pass=True)
+    assert taken == [1, 1]
 
 
 def test_without_the_extra_plans_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,13 +279,17 @@ def test_where_a_pass_fails_sql_makes_the_steps(where: str, failure: str, monkey
     assert without == made(query(4), rows, monkeypatch, by_pass=False)
 
 
-def test_the_steps_that_are_told_are_the_same_with_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("counts", [1, 5], ids=["few numbers", "more than are carried"])
+def test_the_steps_that_are_told_are_the_same_with_a_pass(counts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names of a pass would tell that a table has so many rows."""
+    asked = query(
+        4, "key", "pooled_gaussian", *(plume.count(number + 2, name=f"c{number}") for number in range(counts))
+    )
     told: dict[int, list[str]] = {}
     for fewest in (0, ENOUGH):
         monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", fewest)
         monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", fewest)
         told[fewest] = []
-        assert is_in_one_pass(query(4), table(people(1))) == (fewest == 0)
-        plume.run(query(4), table(people(1)), on_step=told[fewest].append)
+        assert is_in_one_pass(asked, table(people(1))) == (fewest == 0)
+        plume.run(asked, table(people(1)), on_step=told[fewest].append)
     assert told[0] == told[ENOUGH]

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import plume
 from exact import exact_steps
 from passes import SELECTIONS, made, passing, people, query, table
 from plume.engines import duckdb_parts, duckdb_pass
@@ -78,6 +79,30 @@ def test_parts_together_are_what_sql_makes(
         assert sum(sizes) == 2 * len(rows)
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("of", ["numbers", "texts"])
+def test_what_measures_add_up_comes_together_from_parts(
+    of: str, selection: str, taken: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With totals that SQL adds up in 128 bits, and some that are NULL in one part and not in another."""
+    measures = [
+        plume.count(2, column="day"),
+        plume.sum("day", low_total=1, high_total=3),
+        plume.mean("day", low=0, high=2, max_per_key=2),
+        plume.variance("day", low=-1, high=2, name="spread"),
+    ]
+    rows = table([(user, key, (None, 2, -1)[day]) for user, key, day in people(1)])
+    if of == "texts":
+        rows = pa.table([*words(rows.select([0, 1])), rows["day"]], rows.column_names)
+    asked = query(4, "key", selection, *measures)
+    by_sql = made(asked, rows, monkeypatch, by_pass=False)
+    at_most(200, monkeypatch)
+    assert made(asked, rows, monkeypatch, by_pass=True) == by_sql
+    sizes = [size for size in taken if size is not None]
+    assert len(sizes) == len(taken) > 2 * 2
+    assert sum(sizes) == 2 * len(rows)
+
+
 def test_one_user_with_most_of_the_rows_is_left_to_sql(
     taken: list[int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +120,17 @@ def test_more_rows_above_the_limit_than_memory_holds_are_left_to_sql(
     asked, rows = query(1), table(people(1))
     by_sql = made(asked, rows, monkeypatch, by_pass=False)
     monkeypatch.setattr(passing, "_COPIES", 2**40)
+    assert made(asked, rows, monkeypatch, by_pass=True) == by_sql
+    assert taken == [None, None]
+
+
+def test_a_partition_of_which_more_is_found_out_than_memory_holds_is_left_to_sql(
+    taken: list[int | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is that of one user with very many rows."""
+    asked, rows = query(1), table(people(1))
+    by_sql = made(asked, rows, monkeypatch, by_pass=False)
+    monkeypatch.setattr(passing, "_LINES_OF_ROW", 2**40)
     assert made(asked, rows, monkeypatch, by_pass=True) == by_sql
     assert taken == [None, None]
 

@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import plume
 from passes import (
     SELECTIONS,
     check_both,
     is_in_one_pass,
     made,
     numbering,
+    orders,
     passing,
     people,
     query,
@@ -54,6 +56,9 @@ def rows_of(listed: list[tuple[Any, ...]], *types: pa.DataType) -> pa.Table:
     return pa.table(arrays, names=["person", "key", "day"][: len(arrays)])
 
 
+TWO_TEXTS = (pa.string(), pa.string(), pa.int64())
+
+
 def in_words(rows: list[tuple[int, ...]]) -> list[tuple[str, ...]]:
     return [tuple(f"{'äx€'[value % 3]}{value}" * (1 + value % 4) for value in row) for row in rows]
 
@@ -64,6 +69,19 @@ def test_a_pass_over_texts_makes_the_rows_that_sql_makes(
     keys: str | list[str], selection: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_both(query(4, keys, selection), rows_of(in_words(people(1))), monkeypatch)
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+def test_integers_of_measures_travel_beside_texts(selection: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    measures = [
+        plume.count(2, where="day > 0"),
+        plume.sum("day", low_total=-1, high_total=3),
+        plume.mean("day", low=0, high=2, max_per_key=2),
+        plume.variance("day", low=0, high=2, name="spread"),
+    ]
+    rows = [(user, key, (None, 2, -1, 5)[day + place % 2]) for place, (user, key, day) in enumerate(people(4))]
+    worded = [(f"{user}!", "ä" * (key % 9) + str(key), day) for user, key, day in rows]
+    check_both(query(3, "key", selection, *measures), rows_of(worded, *TWO_TEXTS), monkeypatch)
 
 
 @pytest.mark.parametrize("mixed", [(0, 1, 0), (1, 0, 0), (0, 0, 1), (1, 1, 0)], ids=str)
@@ -152,11 +170,10 @@ def test_random_tables_with_texts_come_out_as_sql_has_them(monkeypatch: pytest.M
         for asked in (case.query, pooled):
             monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS", 0)
             monkeypatch.setattr(duckdb_pass, "_FEWEST_ROWS_TO_COMPILE_FOR", 0)
-            passes.append(is_in_one_pass(asked, rows))
-            if passes[-1]:
-                check_both(asked, rows, monkeypatch)
+            if is_in_one_pass(asked, rows):
+                passes.append(check_both(asked, rows, monkeypatch, packs=None))
 
-    on_random_tables(DuckDB(), 100, look, kinds=["users", "count"])
+    on_random_tables(DuckDB(), 160, look, kinds=["users", "count", "sum", "mean", "variance", "stddev"])
     assert sum(passes) >= 12
 
 
@@ -204,8 +221,16 @@ def test_each_run_and_each_column_hashes_by_a_key_of_its_own() -> None:
 def test_which_of_two_keys_is_smaller_is_left_to_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their numbers are not in the order of their texts. Hardly any two digests agree, so here an order has four bits."""
     monkeypatch.setattr(expression_sql, "_ORDER_DIGITS", 1)
-    run_loops_as(("range(6)", "range(0)"), monkeypatch)
+    run_loops_as(("orders[row] = np.int64(", "orders[row] = 0 * np.int64("), monkeypatch)
     check_both(query(2, "key", "laplace_threshold"), crowd(), monkeypatch, packs=False)
+
+
+@pytest.mark.parametrize(("length", "number"), [(0, 128), (2000, 128), (2**14, 15), (2**18, 1), (2**22, 1)])
+def test_long_texts_are_digested_with_fewer_side_by_side(length: int, number: int) -> None:
+    room = orders.room_for_texts(length)
+    assert len(room) == number
+    assert room.shape[1] >= length + 9
+    assert room.nbytes <= max(2**18, length + 128)
 
 
 def test_more_different_texts_than_there_is_room_for_are_left_to_sql(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user"
-FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
+FROM "by_user_combined" JOIN "by_user_users" USING ("user_id");
 
 -- bounded_uncut
 SELECT "user_id" AS "user_id",
@@ -149,7 +149,7 @@ FROM "selected_rows" LEFT JOIN "by_user_again_users" USING ("user_id");
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", NULL AS "keys_of_user"
 FROM "selected_rows" ANTI JOIN "by_user_again_users" USING ("user_id");
 
--- above_limit
+-- above_limit, kept
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
        "key_2" AS "key_2",
@@ -161,12 +161,6 @@ SELECT "user_id" AS "user_id",
 FROM "by_user_again"
 WHERE "keys_of_user" > 64;
 
--- safe, kept
-SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user", "key_order"
-FROM (SELECT *, row_number() OVER (PARTITION BY "user_id" ORDER BY "key_order", "key_1", "key_2") AS key_rank
-      FROM "above_limit")
-WHERE key_rank <= 256;
-
 -- sizes_1_by_size
 SELECT "user_id" AS "user_id",
        "key_1" AS "key_1",
@@ -177,7 +171,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        "key_order" AS "key_order",
        (CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 4611686018427387904), 0) AS BIGINT) END * -1) AS "smallness"
-FROM "safe";
+FROM "above_limit";
 
 -- sizes_1_largest
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user", "key_order", "smallness"
@@ -244,7 +238,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        "key_order" AS "key_order",
        (CASE WHEN abs("measure_2_raw_total") IS NULL THEN 0 ELSE CAST(greatest(least(abs("measure_2_raw_total"), 4611686018427387904), 0) AS BIGINT) END * -1) AS "smallness"
-FROM "safe";
+FROM "above_limit";
 
 -- sizes_2_largest
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user", "key_order", "smallness"
@@ -311,7 +305,7 @@ SELECT "user_id" AS "user_id",
        "keys_of_user" AS "keys_of_user",
        "key_order" AS "key_order",
        (CASE WHEN CASE WHEN "measure_3_raw_values" > 1 THEN "measure_2_raw_total" // "measure_3_raw_values" ELSE "measure_2_raw_total" END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN "measure_3_raw_values" > 1 THEN "measure_2_raw_total" // "measure_3_raw_values" ELSE "measure_2_raw_total" END, 4611686018427387904), 0) AS BIGINT) END * -1) AS "smallness"
-FROM "safe";
+FROM "above_limit";
 
 -- sizes_3_largest
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_2_raw_total", "measure_3_raw_values", "keys_of_user", "key_order", "smallness"
@@ -396,7 +390,7 @@ FROM (SELECT *,
              sum(CAST(CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END * CASE WHEN "measure_1_raw_records" IS NULL THEN 0 ELSE CAST(greatest(least("measure_1_raw_records", 3), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_1,
              sum(CAST((CASE WHEN "measure_2_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_total", 12582912), -12582912) AS BIGINT) END // 8) AS HUGEINT) * (CASE WHEN "measure_2_raw_total" IS NULL THEN 0 ELSE CAST(greatest(least("measure_2_raw_total", 12582912), -12582912) AS BIGINT) END // 8)) OVER (PARTITION BY "user_id") AS size_2,
              sum(CAST(CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 1), 0) AS BIGINT) END * CASE WHEN "measure_3_raw_values" IS NULL THEN 0 ELSE CAST(greatest(least("measure_3_raw_values", 1), 0) AS BIGINT) END AS BIGINT)) OVER (PARTITION BY "user_id") AS size_3
-      FROM "safe");
+      FROM "above_limit");
 
 -- safe_contributions
 SELECT "key_1" AS "key_1",

@@ -144,7 +144,7 @@ SELECT `user_id` AS `user_id`,
 FROM `by_user_again`
 WHERE ((`keys_of_user` IS NULL) OR `keys_of_user` <= 64);
 
--- above_limit
+-- above_limit, kept
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
        `key_2` AS `key_2`,
@@ -156,12 +156,6 @@ SELECT `user_id` AS `user_id`,
 FROM `by_user_again`
 WHERE `keys_of_user` > 64;
 
--- safe, kept
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_2_raw_total`, `measure_3_raw_values`, `keys_of_user`, `key_order`
-FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, `key_1`, `key_2`) AS key_rank
-      FROM `above_limit`)
-WHERE key_rank <= 256;
-
 -- sizes_1_by_size
 SELECT `user_id` AS `user_id`,
        `key_1` AS `key_1`,
@@ -172,7 +166,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        `key_order` AS `key_order`,
        (CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 4611686018427387904), 0) AS BIGINT) END * -1) AS `smallness`
-FROM `safe`;
+FROM `above_limit`;
 
 -- sizes_1_largest
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_2_raw_total`, `measure_3_raw_values`, `keys_of_user`, `key_order`, `smallness`
@@ -239,7 +233,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        `key_order` AS `key_order`,
        (CASE WHEN abs(`measure_2_raw_total`) IS NULL THEN 0 ELSE CAST(greatest(least(abs(`measure_2_raw_total`), 4611686018427387904), 0) AS BIGINT) END * -1) AS `smallness`
-FROM `safe`;
+FROM `above_limit`;
 
 -- sizes_2_largest
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_2_raw_total`, `measure_3_raw_values`, `keys_of_user`, `key_order`, `smallness`
@@ -306,7 +300,7 @@ SELECT `user_id` AS `user_id`,
        `keys_of_user` AS `keys_of_user`,
        `key_order` AS `key_order`,
        (CASE WHEN CASE WHEN `measure_3_raw_values` > 1 THEN `measure_2_raw_total` div `measure_3_raw_values` ELSE `measure_2_raw_total` END IS NULL THEN 0 ELSE CAST(greatest(least(CASE WHEN `measure_3_raw_values` > 1 THEN `measure_2_raw_total` div `measure_3_raw_values` ELSE `measure_2_raw_total` END, 4611686018427387904), 0) AS BIGINT) END * -1) AS `smallness`
-FROM `safe`;
+FROM `above_limit`;
 
 -- sizes_3_largest
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_2_raw_total`, `measure_3_raw_values`, `keys_of_user`, `key_order`, `smallness`
@@ -391,7 +385,7 @@ FROM (SELECT *,
              sum(CAST(CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_1,
              sum(CAST((CASE WHEN `measure_2_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_total`, 12582912), -12582912) AS BIGINT) END div 8) AS DECIMAL(38, 0)) * (CASE WHEN `measure_2_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_2_raw_total`, 12582912), -12582912) AS BIGINT) END div 8)) OVER (PARTITION BY `user_id`) AS size_2,
              sum(CAST(CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 1), 0) AS BIGINT) END * CASE WHEN `measure_3_raw_values` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_values`, 1), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_3
-      FROM `safe`);
+      FROM `above_limit`);
 
 -- safe_contributions
 SELECT `key_1` AS `key_1`,

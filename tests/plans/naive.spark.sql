@@ -137,12 +137,6 @@ SELECT `user_id` AS `user_id`,
 FROM `by_user_again`
 WHERE `keys_of_user` > 64;
 
--- safe
-SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`
-FROM (SELECT *, row_number() OVER (PARTITION BY `user_id` ORDER BY `key_order`, `key_1`, `key_2`) AS key_rank
-      FROM `above_limit`)
-WHERE key_rank <= 256;
-
 -- clipped
 SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_total`, `keys_of_user`, `key_order`,
        CASE WHEN size_1 <= 576 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(576 AS DOUBLE) / CAST(size_1 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_1`,
@@ -152,7 +146,7 @@ FROM (SELECT *,
              sum(CAST(CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_1,
              sum(CAST(1 AS DECIMAL(38, 0)) * 1) OVER (PARTITION BY `user_id`) AS size_2,
              sum(CAST(CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END * CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_3
-      FROM `safe`);
+      FROM `above_limit`);
 
 -- safe_contributions
 SELECT `key_1` AS `key_1`,

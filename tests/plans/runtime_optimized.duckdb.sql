@@ -21,7 +21,7 @@ HAVING count(*) > 0;
 
 -- by_user
 SELECT "user_id", "key_1", "key_2", "measure_1_raw_records", "measure_3_raw_total", "keys_of_user", "left_of_account"
-FROM "by_user_combined" LEFT JOIN "by_user_users" USING ("user_id");
+FROM "by_user_combined" JOIN "by_user_users" USING ("user_id");
 
 -- bounded_uncut
 SELECT "user_id" AS "user_id",

@@ -59,7 +59,7 @@ def histogram_noise_scaled(kind: type, name: str, factor: Fraction) -> Callable[
 
 
 def sizes_of_more(limit: Callable[[int], int]) -> Callable[[Patch], None]:
-    """Of users above the limit, look at the sizes of more keys than the noise pays for, of those that count before clipping."""
+    """Of users above the limit, look at the sizes of more keys than the noise pays for."""
 
     def wrong(step: str, source: Any, user: str, order: tuple[str, ...], usual: int) -> KeepFew:
         return KeepFew(step, source, user, order, limit(usual))
@@ -97,7 +97,7 @@ CHOOSING_MUTANTS: dict[str, Mutant] = {
     "a bound chosen before the noise": Mutant(choice_before_noise, CHOOSING_BOUNDS),
     "noise on sizes lacks the number of keys": Mutant(sizes_of_one_key, CHOOSING_BOUNDS),
     "noise on sizes and its price lack the number of keys": Mutant(sizes_priced_as_one_key, CHOOSING_BOUNDS),
-    "sizes of all keys that count before clipping": Mutant(sizes_of_more(all_of_them), CHOOSING_BOUNDS),
+    "sizes of all keys": Mutant(sizes_of_more(all_of_them), CHOOSING_BOUNDS),
     "sizes of one key more": Mutant(sizes_of_more(one_more), CHOOSING_BOUNDS),
     "sizes of users above the limit twice": Mutant(sizes_of_everybody_uncut, CHOOSING_BOUNDS),
     "noise on sizes times 0.9": Mutant(histogram_noise_scaled(NoiseSizes, "pairs", Fraction(9, 10)), CHOOSING_BOUNDS),

@@ -17,7 +17,6 @@ import pytest
 import plume
 from entropy import SeededEntropy
 from plume.calibration import calibrated_query
-from plume.calibration.calibrated_query import CAP
 from plume.engines import execute
 from plume.mechanisms.count import CountRecords
 from plume.mechanisms.sum import SumOfTotals
@@ -351,7 +350,7 @@ def threshold_of_one_key(patch: Patch) -> None:
 def charged_for_some_keys(patch: Patch) -> None:
     """Measures take their charge as if a user had a quarter of the keys, or only those that the first bounding left."""
     rate = Charge.rate.fget  # type: ignore[attr-defined]
-    patch.setattr(Charge, "rate", property(lambda self: rate(self) / CAP))
+    patch.setattr(Charge, "rate", property(lambda self: rate(self) / 4))
 
 
 def charged_for_nothing(patch: Patch) -> None:

@@ -191,7 +191,7 @@ def changes_of(part: CalibratedPart, before: pa.Table, after: pa.Table) -> dict[
 def test_clipped_measures_change_by_no_more_than_the_norm_that_gaussian_noise_pays_for(
     engine: Engine, pipeline: str
 ) -> None:
-    """Negative values among them; users above the limit are in more keys than it, and none in more than four times as many."""
+    """Negative values among them; users above the limit count in all of their keys, which are up to more than four times as many."""
     before, after = (
         exact_step(CLIPPED, t, "exact", engine=engine, pipeline=pipeline, prescribed={"selected_keys": SELECTED})
         for t in (WITHOUT, EVERYBODY)
@@ -201,7 +201,7 @@ def test_clipped_measures_change_by_no_more_than_the_norm_that_gaussian_noise_pa
         changed = changes_of(part, before, after)
         norms = [sum(x**2 for change in keys for x in change) for keys in changed.values()]
         paid = most * part.part.squared << 2 * part.bits
-        assert most < max(map(len, changed.values())) <= 4 * most
+        assert max(map(len, changed.values())) > 4 * most
         assert 0.99 * paid < max(norms) <= paid
 
 

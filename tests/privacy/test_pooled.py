@@ -13,6 +13,7 @@ import pytest
 
 import plume
 from exact import exact_steps
+from plume import query as query_module
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.engines.engine import Engine
 from plume.errors import BudgetExceeded, PlumeBug
@@ -335,6 +336,19 @@ def test_numbers_that_are_chosen_later_are_refused(change: dict[str, Any]) -> No
     """A near miss: to charge accounts for other numbers than those that noise is scaled for."""
     with pytest.raises(plume.errors.BoundError, match="needs every number to be given"):
         replace(SIMPLE, **change)
+
+
+def test_charges_for_another_limit_than_the_chosen_one_are_refused_by_their_price_and_by_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same near miss, where nothing refuses the query: accounts are charged for 64 keys, whatever is chosen later."""
+    monkeypatch.setattr(query_module, "_refuse_what_accounts_are_not_charged_for", lambda _: None)
+    chosen_later = replace(SIMPLE, max_keys_per_user="auto")
+    with pytest.raises(BudgetExceeded):
+        make_plan(chosen_later)
+    monkeypatch.setattr(pipeline_module, "refuse_overspending", lambda *_: None)
+    with pytest.raises(PlumeBug, match="noise does not cover"):
+        make_plan(chosen_later)
 
 
 def test_an_account_is_of_the_sizes_that_are_clipped() -> None:

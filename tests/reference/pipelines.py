@@ -5,6 +5,7 @@ Nothing here is shared with the package. A measure is the paper's M without its 
 
 import hashlib
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,7 +51,7 @@ class System:
     keys_when_selecting: int = 0
     """In how many keys a user counts when keys are selected, if that is not the limit."""
     clips: bool = False
-    """Whether users above the limit are let into four times as many keys, and clipped; nor does the paper have this."""
+    """Whether users above the limit count in all of their keys, and are clipped; nor does the paper have this."""
 
 
 @dataclass
@@ -79,12 +80,17 @@ def selection_bound(system: System, records: Iterable[Record]) -> list[Heap]:
     return contribution_bound(replace(system, limit=system.keys_when_selecting or system.limit), records)
 
 
-def contribution_bound(system: System, records: Iterable[Record], *, times: int = 1) -> list[Heap]:
+def second_bound(system: System, records: Iterable[Record]) -> list[Heap]:
+    """Where users are clipped, nothing is cut, and `shrinking` bounds what they say."""
+    return contribution_bound(system, records, key_limit=sys.maxsize if system.clips else system.limit)
+
+
+def contribution_bound(system: System, records: Iterable[Record], *, key_limit: int | None = None) -> list[Heap]:
     heaps: dict[Any, Heap] = {}
     for record in records:
         if record.user is None or any(part is None for part in record.key):
             continue
-        heap = heaps.setdefault(record.user, Heap(record.user, system.limit * times, system.salt))
+        heap = heaps.setdefault(record.user, Heap(record.user, key_limit or system.limit, system.salt))
         heap.insert(record)
     return list(heaps.values())
 
@@ -185,14 +191,14 @@ def plume(system: System, records: Sequence[Record]) -> dict[Key, tuple[Total, .
         gathered[record.user].append(record)
     again = [record for of_user in gathered.values() for record in of_user]
     selected = apply_privacy(system, selection_bound(system, again))
-    safe = contribution_bound(system, (r for r in again if r.key in selected), times=4 if system.clips else 1)
+    safe = second_bound(system, (r for r in again if r.key in selected))
     return aggregate(system, safe, selected)
 
 
 def of_public_keys(system: System, records: Sequence[Record], selected: set[Key]) -> dict[Key, tuple[Total, ...]]:
     """With S known, restrict to it, then bound and aggregate."""
     joined = [record for record in records if record.key in selected]
-    return aggregate(system, contribution_bound(system, joined, times=4 if system.clips else 1), selected)
+    return aggregate(system, second_bound(system, joined), selected)
 
 
 PIPELINES = {"naive": naive, "runtime_optimized": runtime_optimized, "plume": plume}

@@ -39,6 +39,16 @@ LINES = """cells => cells.map(cell => {
 })"""
 
 
+# Which texts of a picture lie upon each other.
+OVERLAPPING = """pictures => pictures.flatMap(picture => {
+  const texts = [...picture.querySelectorAll('text')].filter(text => text.textContent && text.getClientRects().length);
+  const boxes = texts.map(text => text.getBoundingClientRect());
+  const meet = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1;
+  return texts.flatMap((text, one) => texts.filter((_, other) => one < other && meet(boxes[one], boxes[other]))
+    .map(other => `${text.textContent} | ${other.textContent}`));
+})"""
+
+
 @dataclass
 class Opened:
     """A page, and all it did beside being shown."""
@@ -115,6 +125,14 @@ def test_a_page_fits_a_phone(show: Open) -> None:
     page = show(releasing(measures=3), size=PHONE).page
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
     assert [page.locator(f".chart .{layout}").first.is_visible() for layout in ("wide", "narrow")] == [False, True]
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_names_of_what_was_spent_stand_in_one_line(show: Open, size: tuple[int, int]) -> None:
+    page = show(releasing(), size=size).page
+    assert "together with" in page.locator(".spending .price").first.text_content()
+    assert set(page.locator(".spending .part").evaluate_all(LINES)) == {1}
+    assert page.evaluate("document.documentElement.scrollWidth") == size[0]
 
 
 def test_a_page_is_light_by_day_and_dark_by_night(show: Open) -> None:
@@ -225,8 +243,10 @@ def curves(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     folder = tmp_path_factory.mktemp("curves")
     plume.expect(query, limits=[8]).report(folder / "expect.html")
+    large = replace(query, measures=(plume.sum("seconds", 0, 3e4), plume.sum("cents", 0, 5e9)))
+    plume.expect(large, limits=[8]).report(folder / "large.html")
     tuned = plume.tune(query, recipe_searches(500, seed=1), limits=[2]).report(folder / "tune.html")
-    return {"expect": folder / "expect.html", "tune": tuned}
+    return {"expect": folder / "expect.html", "large": folder / "large.html", "tune": tuned}
 
 
 @pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
@@ -247,6 +267,17 @@ def test_all_columns_of_figures_fit_a_desk(browser: Browser, curves: dict[str, P
     page = browser.new_page(viewport={"width": DESK[0], "height": DESK[1]})
     page.goto(curves[name].as_uri())
     assert page.locator(".wide-table").evaluate("box => box.scrollWidth <= box.clientWidth")
+    page.close()
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+@pytest.mark.parametrize("name", ["expect", "large", "tune"])
+def test_no_texts_of_curves_lie_upon_each_other(
+    browser: Browser, curves: dict[str, Path], name: str, size: tuple[int, int]
+) -> None:
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    page.goto(curves[name].as_uri())
+    assert page.locator(".curves svg").evaluate_all(OVERLAPPING) == []
     page.close()
 
 

@@ -202,7 +202,7 @@ def test_a_large_release_shows_its_largest_rows_in_the_order_of_keys() -> None:
     page = make_page(Release(rows, releasing(["x"]).explanation, private=True))
     cells = [text for text in Tags(page).text if len(text) == 5 and text.isdigit()]
     assert cells[-ROWS:] == keys[10:]
-    assert "with the largest count of 5,010" in page
+    assert "rows of 5,010 where count is largest" in page
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_a_chart_of_means_leaves_noise_out_and_begins_with_the_keys_of_the_most_
     page = make_page(noisy_release(plume.users(), plume.mean("v", 0, 10)))
     assert charted(page, "v_mean") == ["large", "small"]
     assert charted(page, "users") == ["large", "small", "noise"]
-    assert "the 2 keys of 3 with the largest users" in page
+    assert "the 2 keys of 3 where users is largest" in page
     assert "left out where it is too noisy, in 1 key<" in page
 
 

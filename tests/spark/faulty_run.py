@@ -164,7 +164,7 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
             else:
                 run_step(step, opened, printed, SALT)
         rows = {
-            name: opened.fetch(name, planned.calibrated.keys) for name in ("bounded", "safe", "exact", plan[-1].name)
+            name: opened.fetch(name, planned.calibrated.keys) for name in ("bounded", "clipped", "exact", plan[-1].name)
         }
     lost = len(before - set(cluster.executors()))
     return {"digests": {name: digest(table) for name, table in rows.items()}, "noised": noised, "lost": lost}

@@ -31,11 +31,11 @@ def test_faults_change_nothing(faults: list[str], tmp_path: Path) -> None:
     done = run_script("faulty_run.py", str(tmp_path), *faults)
     assert done.returncode == 0, done.stderr[-2000:]
     rows = pq.read_table(tmp_path / "rows")
-    names = ("bounded", "safe", "exact", "keyed_weights")
+    names = ("bounded", "clipped", "exact", "keyed_weights")
     expected = {name: exact_step(QUERY, rows, name, engine=DuckDB()) for name in names}
     noised = {"selected_keys": len(expected["keyed_weights"]), "release": len(expected["exact"])}
     for fault, found in json.loads(done.stdout.splitlines()[-1]).items():
-        for name in ("bounded", "safe", "exact"):
+        for name in ("bounded", "clipped", "exact"):
             assert found["digests"][name] == digest(expected[name]), (fault, name)
         assert found["noised"] == noised, fault
         assert found["lost"] == (0 if fault in HARMLESS else 1), fault

@@ -87,7 +87,7 @@ def test_a_cluster_gives_the_same_answer_and_a_node_that_is_lost_gives_an_error(
         assert exact_release(QUERY, ROWS, engine=engine).equals(expected)
 
         def lose(step: str) -> None:
-            if step == "safe":
+            if step == "clipped":
                 next(node for node in nodes if node.client().dbsize()).stop()
 
         with pytest.raises(StoreError, match="the store of selected keys failed at step release; nothing was released"):
@@ -96,7 +96,7 @@ def test_a_cluster_gives_the_same_answer_and_a_node_that_is_lost_gives_an_error(
 
 def test_a_store_that_loses_its_keys_gives_an_error(session: Any, server: Server) -> None:
     def lose(step: str) -> None:
-        if step == "safe":
+        if step == "clipped":
             server.client().flushall()
 
     with pytest.raises(StoreError, match="the store of selected keys failed at step release; nothing was released"):

@@ -1,14 +1,21 @@
 """A call that does not fit says what it lacks, what that means, and what was meant."""
 
+import copy
+import pickle
+import re
 from collections.abc import Callable
+from functools import reduce
 from inspect import Parameter, isclass, signature
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import plume
 from plume.arguments import MEANINGS
 from plume.errors import ArgumentError
+from plume.other_names import OF_QUERIES, OF_RELEASES
 
 MADE_BY_CALLERS = {"Budget", "DuckDB", "Ledger", "Query", "Spark"}
 CALLED = sorted(name for name in plume.__all__ if name in MADE_BY_CALLERS or not isclass(getattr(plume, name)))
@@ -117,3 +124,87 @@ def test_the_names_of_arguments_are_printed_harmlessly() -> None:
 def test_a_misfit_is_still_a_type_error() -> None:
     with pytest.raises(TypeError, match="needs max_per_key"):
         plume.count()  # type: ignore[call-arg]
+
+
+@pytest.fixture(scope="module")
+def release() -> plume.Release:
+    query = plume.Query(user="u", keys=[], measures=[plume.users()], budget=plume.Budget(1))
+    return plume.run(query, pa.table({"u": ["a", "b"]}))
+
+
+@pytest.mark.parametrize(
+    ("method", "args", "sentence"),
+    [
+        ("top", (), "needs n and by. n is how many rows to keep. by is the column whose largest values are kept."),
+        ("report", (), "needs path. path is where to write it."),
+        ("intervals", (0.9, 0.95), "takes only level by position."),
+    ],
+)
+def test_methods_explain_calls_that_do_not_fit(release: plume.Release, method: str, args: Any, sentence: str) -> None:
+    assert refused(getattr(release, method), *args) == f"release.{method} {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ((), "needs path. path is the path of the file, such as 'budget.ledger' of a ledger."),
+        (("a", {}), "takes only path by position; give datasets by name."),
+    ],
+)
+def test_what_makes_a_ledger_explains_calls_that_do_not_fit(args: Any, sentence: str) -> None:
+    assert refused(plume.Ledger.create, *args) == f"plume.Ledger.create {sentence}"
+
+
+def test_a_dataset_says_what_it_is_called_and_may_spend(tmp_path: Path) -> None:
+    ledger = plume.Ledger.create(tmp_path / "budget.ledger")
+    assert refused(ledger.add_dataset).startswith(
+        "ledger.add_dataset needs name and budget. name is what the dataset is"
+    )
+    assert refused(ledger.dataset) == "ledger.dataset needs name. name is what the dataset is called."
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("to_csv", "; write release.write_csv(path)"),
+        ("df", "; write release.to_pandas()"),
+        ("users", '; write release["users"]'),
+        ("write_cvs", "; write release.write_csv"),
+        ("nothing_like_it", ""),
+        ("_private", ""),
+    ],
+)
+def test_a_name_that_a_release_does_not_have_is_answered_with_what_to_write(
+    release: plume.Release, name: str, hint: str
+) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(release, name)
+    assert str(caught.value) == f"a release has no attribute {name!r}{hint}"
+
+
+def test_a_query_says_how_it_is_run(release: plume.Release) -> None:
+    with pytest.raises(AttributeError, match=r"a query has no attribute 'run'; write plume\.run\(query, data\)"):
+        release.explanation.query.run  # noqa: B018 - looking is what fails
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("count_distinct", "users"), ("percentile", "quantiles"), ("p95", "quantiles"), ("size", "count")],
+)
+def test_names_that_others_have_for_measures_are_pointed_to(name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=rf"did you mean plume\.{meant}\?"):
+        getattr(plume, name)
+
+
+def test_whatever_is_pointed_to_is_there(release: plume.Release) -> None:
+    for written in OF_RELEASES.values():
+        assert reduce(getattr, re.match(r"release\.([\w.]+)", written)[1].split("."), release) is not None
+    for written in OF_QUERIES.values():
+        start, *names = re.match(r"[\w.]+", written)[0].split(".")
+        assert reduce(getattr, names, plume if start == "plume" else release.explanation.query) is not None
+
+
+def test_releases_and_queries_are_copied_and_pickled(release: plume.Release) -> None:
+    query = release.explanation.query
+    assert pickle.loads(pickle.dumps(query)) == copy.deepcopy(query) == query  # noqa: S301 - our own
+    assert copy.copy(release).rows == release.rows

@@ -3,6 +3,7 @@
 import gzip
 import traceback
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,21 @@ PARAMETERS: dict[str, tuple[Callable[[], object], type[UsageError], str]] = {
     "half keys per user": (lambda: run(max_keys_per_user=1.5), BoundError, r"max_keys_per_user is 1\.5"),
     "true keys per user": (lambda: run(max_keys_per_user=True), BoundError, "max_keys_per_user is True"),
     "too many keys per user": (lambda: run(max_keys_per_user=10**12), BoundError, "max_keys_per_user is 1000000000000"),
+    "keys per user of numpy": (
+        lambda: run(max_keys_per_user=np.int64(3)),
+        BoundError,
+        r"max_keys_per_user is np\.int64\(3\), a numpy\.int64, which int\(\) or float\(\) converts; it must be a whole number",
+    ),
+    "epsilon of another kind": (
+        lambda: budget(Decimal(1)),
+        BudgetError,
+        r"epsilon is Decimal\('1'\), a decimal\.Decimal, which int\(\) or float\(\) converts; it must be",
+    ),
+    "dates as text": (
+        lambda: run(measures=[plume.mean("v", "2026-01-01", "2026-12-31")]),
+        RangeError,
+        r"low is '2026-01-01'; .* a date or a timestamp, such as datetime\.date\(2026, 1, 31\)\.",
+    ),
     "keys per user in words": (lambda: run(max_keys_per_user="3"), BoundError, "max_keys_per_user is '3'"),
     "no records per key": (lambda: run(measures=[plume.count(0)]), BoundError, "max_per_key is 0; it must be"),
     "half records per key": (lambda: run(measures=[plume.count(0.5)]), BoundError, r"max_per_key is 0\.5"),

@@ -136,6 +136,16 @@ def test_a_release_without_rows_counts_no_noisy_keys() -> None:
     assert release.taken(pa.array([], pa.int64())).noise_in_words == "seconds_mean differs by key"
 
 
+def test_where_all_keys_are_too_noisy_it_is_said_what_to_check() -> None:
+    """Values with a decimal comma are no numbers: what they are is not looked at, but that all is noise is released."""
+    release = run(MEASURES["seconds_mean"])
+    few = release.taken(pa.array([release["key"].to_pylist().index("small")]))
+    assert few.noise_in_words == (
+        "seconds_mean differs by key, too noisy in 1 of 1 key (raise epsilon, or check that the values have the type and the range of "
+        "their bounds)"
+    )
+
+
 def test_of_a_total_an_interval_is_told() -> None:
     """A total is one row: how often values are too noisy says less than between which numbers this one lies."""
     release = run(MEASURES["seconds_mean"], keys=[], public_keys=None)

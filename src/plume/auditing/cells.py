@@ -15,7 +15,6 @@ from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up_tables import Row, crowd, records, with_public
 from plume.auditing.statistics import Floats, Seen, along_the_difference, is_rarer_than, largest_epsilon_shown
 from plume.auditing.trial import Trial
-from plume.calibration.calibrated_query import CAP
 from plume.pipelines.noisers import SelectKeys
 from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
@@ -24,8 +23,8 @@ from plume.privacy.gaussian import delta_of
 
 LAYER = "C"
 _EXTREMES = {"high": 1e9, "low": -1e9}
-_TIMES = 16
-"""How many times as many keys as count a user above the limit has."""
+_TIMES = (4, 16)
+"""How many times as many keys as the limit users far above it have."""
 _MANY_RECORDS = 12
 _FEW_KEYS = 4
 _USERS = 200
@@ -85,8 +84,8 @@ def novel_keys(trial: Trial, cells: int) -> list[Finding]:
 
 
 def _numbers_of_keys(limit: int) -> set[int]:
-    """Few, as many as count or as are clipped, one more than these, and very many."""
-    return {1, min(2, limit), limit, limit + 1, CAP * limit, CAP * limit + 1, _TIMES * limit}
+    """Few, as many as the limit, one more, and many more."""
+    return {1, min(2, limit), limit, limit + 1, *(times * limit for times in _TIMES)}
 
 
 def shared_keys(trial: Trial, cells: int) -> list[Finding]:
@@ -139,7 +138,7 @@ def _of_selection(trial: Trial) -> tuple[float, float]:
 def secret_order(trial: Trial) -> list[Finding]:
     """Which keys of a user count is decided by a secret that is new in each release, and rows come sorted by key alone."""
     limit = min(trial.query.selection_limit, _FEW_KEYS)
-    # More keys than count even where a user above the limit is let into four times as many.
+    # Many more keys than count.
     keys = [[f"u{user:03}k{key:02}" for key in range(4 * limit + 4)] for user in range(_USERS)]
     # With so little noise it can be seen which keys count; Gaussian noise would have a user count a little in many.
     clear = replace(

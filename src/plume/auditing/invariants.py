@@ -11,7 +11,6 @@ from plume.auditing.finding import Answered, Finding
 from plume.auditing.made_up_tables import Row, crowd, records, with_private, with_public
 from plume.auditing.trial import Trial
 from plume.calibration.calibrated_part import CalibratedPart
-from plume.calibration.calibrated_query import CAP
 from plume.explanation import Explanation
 from plume.pipelines.noisers import WEIGHT, SelectKeys
 from plume.plan.analysis import costs, steps
@@ -29,6 +28,8 @@ LAYER = "A"
 _GENEROUS = Budget(epsilon=8, delta=0.05)
 _FEW_KEYS = 3
 _MANY_RECORDS = 2_000
+# How many times as many keys as the limit users far above it have.
+_TIMES, _MANY_TIMES = 4, 16
 _EXTREMES = (1e9, -1e9, 1e308, -1e308, math.inf, -math.inf, math.nan, None, 2.0**63, -0.0)
 # A known key without rows, and one with nothing but a user who has no value.
 _EMPTY, _NOTHING = "empty", "nothing"
@@ -47,9 +48,9 @@ class _Newcomer:
 
 
 def _newcomers(limit: int) -> list[_Newcomer]:
-    """Each extreme in as many keys as are clipped; and as many keys as count, one more than that, and one more than are clipped."""
-    numbers = [(extreme, CAP * limit) for extreme in _EXTREMES]
-    numbers += [(_EXTREMES[0], keys) for keys in (limit, limit + 1, CAP * limit + 1)]
+    """Each extreme in more keys than the limit; and as many keys as the limit, one more, and many more."""
+    numbers = [(extreme, _TIMES * limit) for extreme in _EXTREMES]
+    numbers += [(_EXTREMES[0], keys) for keys in (limit, limit + 1, _MANY_TIMES * limit)]
     return [*(_Newcomer(value, keys, _MANY_RECORDS // keys) for value, keys in numbers), _Newcomer(1.0, 2, 1)]
 
 

@@ -21,7 +21,6 @@ from plume.auditing.noise import follows
 from plume.auditing.statistics import ALPHA, Floats, largest_epsilon_shown
 from plume.auditing.trial import Trial
 from plume.calibration.calibrated_part import CalibratedPart
-from plume.calibration.calibrated_query import CAP
 from plume.noise.correlated import CorrelatedGaussian
 from plume.privacy.budget import Budget
 from plume.privacy.cost import GaussianCost
@@ -29,6 +28,8 @@ from plume.privacy.cost import GaussianCost
 _LEAST_DRAWS = 4_000
 _LOUD = Budget(4.0, 0.05)
 _MANY_RECORDS = 2_000
+# How many times as many keys as the limit users far above it have.
+_TIMES = 4
 _SLACK = 1 + 1e-6
 # Of noise that is hardly more than a step the covariance is not that of normal numbers.
 _WIDE = 1.0
@@ -78,8 +79,8 @@ def _changes(known: Trial, names: list[str]) -> Finding:
 
 
 def _newcomers(limit: int, names: list[str]) -> list[list[Row]]:
-    """One user more: each extreme in every key, as many keys as count and as are clipped, and two extremes in turns."""
-    numbers = sorted({min(keys, len(names)) for keys in (1, 2, limit, limit + 1, CAP * limit, CAP * limit + 1)})
+    """One user more: each extreme in every key; as many keys as the limit, fewer and more, and two extremes in turns."""
+    numbers = sorted({min(keys, len(names)) for keys in (1, 2, limit, limit + 1, _TIMES * limit)})
     found = [_records(names, (extreme,)) for extreme in _EXTREMES]
     found += [_records(names[:keys], pair) for keys in numbers for pair in ((1e9,), (-1e9,), (1e9, -1e9))]
     return [*found, _records(names, (1e9, 0.25)), _records(names, (0.25,))]

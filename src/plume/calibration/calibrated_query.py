@@ -31,8 +31,6 @@ from plume.selection.rule import EpsilonBudget, JointBudget, Measured, rule_of
 from plume.selection.strategy import SelectionStrategy
 from plume.settings import AUTO, BASIC, CORRELATED
 
-CAP = 4
-"""A user above the limit counts in up to four times as many keys, each a little less (docs/guarantees/clipping.md)."""
 NoiseFor = Callable[[Part, Fraction], Scaled]
 
 
@@ -101,13 +99,13 @@ class CalibratedQuery:
 
     @property
     def clips(self) -> bool:
-        """Whether users above the limit are let into more keys, and clipped: all noise must be paid in squares."""
+        """Whether users above the limit count in all of their keys, and are clipped: all noise must be paid in squares."""
         return all(isinstance(part.noise, Gaussian) for part in self.parts)
 
     @property
-    def keys_before_clipping(self) -> int:
-        """How many keys of a user count at all."""
-        return self.max_keys_per_user * (CAP if self.clips else 1)
+    def most_keys(self) -> float:
+        """How many keys of a user count at all, each in full or shrunk (docs/guarantees/clipping.md)."""
+        return math.inf if self.clips else self.max_keys_per_user
 
     def parts_of(self, measure: MeasureColumns) -> tuple[CalibratedPart, ...]:
         """The parts that a measure is made of."""

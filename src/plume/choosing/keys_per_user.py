@@ -82,9 +82,9 @@ class KeysPerUser:
     users: Floats
     fullness: float
 
-    def lost(self, limit: int, *, kept: int) -> float:
-        """Estimate how many whole contributions a limit cuts away, of users who keep up to `kept` keys and are clipped to the limit."""
-        within = np.sqrt(limit * np.minimum(self.keys, kept))
+    def lost(self, limit: int) -> float:
+        """Estimate how many whole contributions a limit cuts away, of users who are clipped to it."""
+        within = np.sqrt(limit * self.keys)
         return self.fullness * float(np.sum(self.users * np.where(self.keys > limit, self.keys - within, 0)))
 
 
@@ -99,15 +99,15 @@ def read_keys_per_user(histogram: pa.Table, noiser: NoiseKeysPerUser, *, selecte
     return KeysPerUser(middles[seen], users[seen], min(max(contributed / pairs, 1 / FULL), 1.0) if pairs > 0 else 1.0)
 
 
-def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, kept: int, largest: int) -> int:
+def choose_limit(known: KeysPerUser, *, selected: int, noise: float, parts: int, largest: int) -> int:
     """Choose the limit with the smallest estimated error: what it cuts away per selected key, and the noise.
 
     `noise` is the mean absolute noise at a limit of 1, summed over the `parts`, each divided by the most that one user can change in
-    one key. Users keep `kept` times as many keys as the limit before they are clipped. No limit above `largest` is chosen.
+    one key. No limit above `largest` is chosen.
     """
 
     def error(limit: int) -> float:
-        return parts * known.lost(limit, kept=kept * limit) / max(selected, 1) + noise * math.sqrt(limit)
+        return parts * known.lost(limit) / max(selected, 1) + noise * math.sqrt(limit)
 
     return min((one for one in CANDIDATES if one <= max(largest, 1)), key=error)
 

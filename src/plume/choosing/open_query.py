@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pyarrow as pa
 
-from plume.calibration.calibrated_query import CAP, CalibratedQuery, calibrate, mean_noise, with_other_numbers
+from plume.calibration.calibrated_query import CalibratedQuery, calibrate, mean_noise, with_other_numbers
 from plume.calibration.columns import MeasureColumns
 from plume.calibration.shares import Shares, shares_of
 from plume.choosing.calibrated_choice import Choice, calibrate_choice
@@ -156,7 +156,6 @@ def _choose_limit(planned: OpenQuery, choice: NoiseKeysPerUser, histogram: pa.Ta
         selected=selected,
         noise=mean_noise(calibrated) / math.sqrt(calibrated.max_keys_per_user),
         parts=len(calibrated.parts),
-        kept=CAP,
         # Nobody has more keys than are selected.
         largest=min(_up_to(selected), _most_drawable(planned)),
     )
@@ -214,7 +213,7 @@ def _size(measure: MeasureColumns) -> list[tuple[Expression, int]]:
 
 
 def _sizes(calibrated: CalibratedQuery, choice: NoiseSizes, counted: CountKeys) -> Noise:
-    """Put contributions into buckets for their size: of users above the limit, as many as it allows, the largest that count in measures."""
+    """Put contributions into buckets for their size: of users above the limit, as many as it allows, the largest."""
     size = rename(choice.bound.size, calibrated.measures[choice.measure].raw)
     edges = (1, *(step + 1 for step in choice.bound.steps))
     within = steps.uncut(calibrated, counted)
@@ -226,9 +225,8 @@ def _sizes(calibrated: CalibratedQuery, choice: NoiseSizes, counted: CountKeys) 
 
 
 def _keep_largest(calibrated: CalibratedQuery, name: str, size: Expression, above: Node) -> KeepFew:
-    """Of the keys of a user that count before clipping, keep as many as the limit: those to which the user contributes most."""
-    counted = steps.keep_counted(calibrated, above)
+    """Of the keys of a user, keep as many as the limit: those to which the user contributes most."""
     smallness = Times(Clamp(size, 0, GUARD), -1)
-    ordered = Map(f"{name}_by_size", counted, (*steps.as_they_are(counted), (_SMALLNESS, smallness)))
+    ordered = Map(f"{name}_by_size", above, (*steps.as_they_are(above), (_SMALLNESS, smallness)))
     order = (_SMALLNESS, steps.KEY_ORDER, *calibrated.keys)
     return KeepFew(f"{name}_largest", ordered, USER, order, calibrated.max_keys_per_user)

@@ -138,6 +138,7 @@ def explain(**options: Any) -> None:
 @force_option
 @click.option(
     "--trials",
+    type=click.UNPROCESSED,
     callback=whole_number(4_000, 10**8),
     default=100_000,
     show_default=True,
@@ -187,6 +188,7 @@ def synth(*, users: int, out: Path, seed: int, force: bool, quiet: bool) -> None
 )
 @click.option(
     "--users",
+    type=click.UNPROCESSED,
     callback=whole_number(1, 10**6),
     default=20_000,
     show_default=True,

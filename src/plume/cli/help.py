@@ -35,6 +35,21 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """In which group an option is shown, and where in it. A command with few options shows them in one, as does what is not here."""
 _FEW = 8
+_ELSEWHERE = {
+    **dict.fromkeys(("--limit", "--max-keys", "--max-keys-per-users"), "--max-keys-per-user"),
+    **dict.fromkeys(("--by", "--group-by", "--groupby", "--keys"), "--key"),
+    **dict.fromkeys(("--output", "-o"), "--out"),
+    "--eps": "--epsilon",
+}
+"""What others call an option, or another command does, where the words are not alike."""
+_PAIRS = {
+    "--key-as": ", such as month 'DATE_TRUNC(day, MONTH)'",
+    "--top": ", such as 10 users",
+    "--share": ", such as users 2",
+    "--absolute-error": ", such as seconds_sum 500",
+    "--total": ", such as seconds_sum 9000",
+}
+"""What an option that takes two things is given."""
 
 _Row = tuple[str, str]
 
@@ -47,11 +62,28 @@ class HelpfulCommand(click.Command):
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say what an option is that is missing, as its help does."""
+        """Say what an option is that is missing, as its help does, and which one was meant by another name."""
+        if not ctx.resilient_parsing:  # a shell completes what is half written
+            self._refuse_half_options(ctx, args)
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as refusal:
             raise missing(refusal.param, ctx) from None
+        except click.NoSuchOption as refusal:
+            meant = _ELSEWHERE.get(refusal.option_name)
+            if not any(meant in param.opts for param in self.params):
+                raise
+            raise click.UsageError(f"No such option '{refusal.option_name}'. Did you mean '{meant}'?", ctx) from None
+
+    def _refuse_half_options(self, ctx: click.Context, args: list[str]) -> None:
+        """Say what an option takes of which a part is missing, before the next option is taken for that part."""
+        takes = {name: param for param in self.params if param.nargs > 1 for name in param.opts}
+        for place, arg in enumerate(args):
+            param = takes.get(arg.partition("=")[0])
+            given = args[place + 1 : place + 1 + param.nargs] if param else []
+            if param and (len(given) < param.nargs or any(one.startswith("--") for one in given)):
+                example = _PAIRS.get(param.opts[0], "")
+                raise click.UsageError(f"Option '{param.opts[0]}' takes {param.metavar}{example}.", ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command is for, and its examples to the letter."""

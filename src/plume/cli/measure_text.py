@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from plume.errors import ArgumentError, MeasureError
-from plume.mechanisms.forms import ALIASES, FORMS
+from plume.mechanisms.forms import ALIASES, FORMS, nearest
 from plume.mechanisms.measure import Form
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import NO_LOW
@@ -24,6 +24,17 @@ _ARGUMENTS = (
     "arguments are numbers, names of columns, dates in quotes and where='seconds > 3'; "
     "other than plain names are quoted: sum('my column', 0, 60)"
 )
+
+
+_SLIPS = (
+    (re.compile(r"\bdistinct\b", re.IGNORECASE), "users() counts users, and nothing else is counted once;"),
+    (re.compile(r"\(\s*\*\s*\)"), "count(3) counts rows, at most 3 of one user per key;"),
+    (
+        re.compile(r"(?<!['\"])\b(\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4})\b"),
+        "a date is written '2026-01-31', with the quotes;",
+    ),
+)
+"""What others write, and what it is here."""
 
 
 def parse_measure(text: str) -> Mechanism:
@@ -42,7 +53,8 @@ def parse_measure(text: str) -> Mechanism:
 
 
 def _parse(call: str, text: str) -> ast.expr:
-    refusal = MeasureError(f"measure {text!r} cannot be read; write it as in sum(seconds, 0, 60); {_ARGUMENTS}.")
+    meant = next((f"{sentence} " for slip, sentence in _SLIPS if slip.search(text)), "")
+    refusal = MeasureError(f"measure {text!r} cannot be read; {meant}write it as in sum(seconds, 0, 60); {_ARGUMENTS}.")
     # A backslash in a column name is nobody's concern.
     with warnings.catch_warnings(action="ignore"), redacting(*_UNREADABLE, to=refusal):
         return ast.parse(call, mode="eval").body
@@ -61,7 +73,8 @@ def _advice(tree: ast.expr) -> str:
     known = "; ".join(form.example for form in FORMS.values())
     match tree:
         case ast.Name(id=name) | ast.Call(func=ast.Name(id=name)):
-            near = get_close_matches(name.casefold(), [*FORMS, *ALIASES], n=1)
+            other = nearest(name.casefold())
+            near = [other] if other else get_close_matches(name.casefold(), [*FORMS, *ALIASES], n=1)
         case _:
             near = []
     return (

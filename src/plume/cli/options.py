@@ -39,6 +39,7 @@ _NO_KEYS, _COMPUTED = "no_keys", "key_expressions"
 _OF_QUERIES = (*(setting.name for setting in SETTINGS), _NO_KEYS)
 _OF_KEYS = ("keys", "max_keys_per_user")
 _OF_STATEMENTS = ("tables", "public_tables", "units")
+_DATA = (".parquet", ".pq", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".gz", ".zst")
 
 
 class OneForm(HelpfulCommand):
@@ -51,6 +52,8 @@ class OneForm(HelpfulCommand):
             return rest
         given = [param for param in self.params if _is_given(ctx, param)]
         stated = ctx.params.get("statement") is not None
+        if stated and any(param.name in _OF_QUERIES for param in given):
+            _refuse_data(ctx, ctx.params["statement"])
         for param in given:
             if param.name in (_OF_QUERIES if stated else _OF_STATEMENTS):
                 beside = "cannot be combined with a statement" if stated else "needs a statement"
@@ -59,6 +62,12 @@ class OneForm(HelpfulCommand):
             if not stated and param.name in REQUIRED and param not in given and not _is_spared(param, ctx):
                 raise missing(param, ctx)
         return rest
+
+
+def _refuse_data(ctx: click.Context, stated: str) -> None:
+    """Say of a file of data in the place of a statement that none is read."""
+    if Path(stated).suffix.lower() in _DATA:
+        raise click.UsageError(f"'{ctx.command_path}' reads no data; leave {stated!r} out.", ctx)
 
 
 def _is_given(ctx: click.Context, param: click.Parameter) -> bool:

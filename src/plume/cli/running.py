@@ -28,7 +28,6 @@ from plume.query import Query
 from plume.release import Release, summarize
 from plume.running import run
 from plume.schema import refuse_missing
-from plume.statement.answering import answer, ask, shown_columns
 
 _TABLES = ("tables", "public_tables")
 
@@ -58,6 +57,8 @@ def run_query(options: Mapping[str, Any]) -> None:
 
 def run_statement(options: Mapping[str, Any]) -> None:
     """The same for a statement."""
+    from plume.statement.answering import answer, ask, shown_columns  # noqa: PLC0415 - a parser takes long to load
+
     text, engine, dataset = read_text(options["statement"]), make_engine(options), find_dataset(options)
     given = [(which, name, file) for which in _TABLES for name, file in options[which].items()]
     named = tuple(file for *_, file in given)

@@ -17,6 +17,9 @@ _OPTIONS = tuple(
         (r"\bkeys_of_user\b", "--keys-of-user"),
         (r"\bengine_errors_to\b", "--engine-errors-to"),
         (r"\banother name with name=", "another name with AS"),
+        (r"\bdatetime\.date\(2026, 1, 31\)", "'2026-01-31'"),
+        (r"\bkeys=\{'name': (.*)\}\.$", r"--key-as name \1."),
+        (r"\bseveral columns are a list: \[.*\]\.$", "repeat the option for several columns."),
     )
 )
 

@@ -7,6 +7,7 @@ this user can write to, and nowhere else: docs/decisions/0081-loops-in-numba.md.
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -20,8 +21,8 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def is_there() -> bool:
-    """Return whether numba is installed; whether it works, only importing it tells."""
-    return find_spec("numba") is not None
+    """Return whether numba is installed, where words begin with their lowest byte; whether it works, only importing it tells."""
+    return find_spec("numba") is not None and sys.byteorder == "little"
 
 
 def compiled(loop: _Loop) -> _Loop:

@@ -4,6 +4,7 @@ It does so where that is quicker: not for few rows, for which loading the loops 
 Which it is depends on the table alone, and only time tells of it.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,13 +15,17 @@ from plume.engines import compiled
 from plume.engines.duckdb_parts import add_up, append, divided, fit, largest_of
 from plume.engines.duckdb_silence import withheld
 from plume.errors import EngineError, PlumeBug
+from plume.plan.aggregates import CountValues, Sum
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
 from plume.plan.expressions import Column
+from plume.plan.magnitude import magnitude, sum_fits
 from plume.plan.nodes import USER, Map, Noise, OnePass, Scan
-from plume.plan.one_pass import Recipe, in_one_pass, recipe_of
-from plume.plan.printing.duckdb import DUCKDB
-from plume.plan.types import Schema
+from plume.plan.one_pass import in_one_pass, recipe_of
+from plume.plan.printing.duckdb import DUCKDB, DuckDBPrinter
+from plume.plan.printing.expression_sql import print_expression
+from plume.plan.recipe import Recipe
+from plume.plan.types import ColumnType, Kind, Schema
 
 if TYPE_CHECKING:
     from plume.engines.passing import Passed
@@ -28,11 +33,12 @@ if TYPE_CHECKING:
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
 _FEWEST_ROWS = 5 * 10**6
 _FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
-# For sums at the places of keys, in each of a few threads.
-_SUMS_BYTES = 2**29
+# For sums at the places of keys, in each thread.
+_SUMS_BYTES = 2**27
 # Each part of the users is read by itself, and more readings take longer than SQL does.
 _MOST_PARTS = 8
 _INTEGER, _TEXT = "BIGINT", "VARCHAR"
+_BYTES_OF_TYPES = {"UTINYINT": 1, "INTEGER": 4, "BIGINT": 8}
 # Integers that DuckDB hands over as 64 bits with a sign.
 _INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
 # What DuckDB hands over as text: values are equal if their texts are, and texts become the values that they were of.
@@ -88,18 +94,43 @@ def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
         return False
     rows = _number_of_rows(session, recipe)
     fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
-    return fewest <= rows <= _MOST_PARTS * _most_rows(recipe, casts, room)
+    return fewest <= rows <= _MOST_PARTS * _most_rows(recipe, casts, _threads(session), room)
 
 
-def _most_rows(recipe: Recipe, casts: list[str], room: int) -> int:
+def _threads(session: HandsOver) -> int:
+    """Give the threads that loops take: as many as processors, since loops never wait, and each thread has sums of its own."""
+    [(wanted,)] = session.ask("SELECT current_setting('threads')")
+    return min(int(wanted), os.cpu_count() or 1)
+
+
+def _most_rows(recipe: Recipe, casts: list[str], threads: int, room: int) -> int:
     """Say over how many rows a pass can go at a time. As much memory as their numbers take is left for texts."""
-    left = (room // 2 if _TEXT in casts else room) - _SUMS_BYTES
+    left = (room // 2 if _TEXT in casts else room) - threads * _SUMS_BYTES
     return max(left, 0) // _bytes_of_row(recipe)
 
 
 def _bytes_of_row(recipe: Recipe) -> int:
-    """Say how many bytes a row takes: as it is handed over; then packed, moved, and listed, if its user is one of some above the limit."""
-    return 8 * (len(recipe.keys) + 3)
+    """Say how many bytes a row takes: as it is handed over; then packed, moved, and listed, if its user is one of some above the limit.
+
+    What rows carry is there as it was handed over, and packed in no more bytes and some bits.
+    """
+    carried = sum(_BYTES_OF_TYPES[_type_of(one)] for _, one in recipe.added)
+    return 8 * (len(recipe.keys) + 3) + (2 * (carried + 8) if recipe.added else 0)
+
+
+def _type_of(added: CountValues | Sum) -> str:
+    """Name the narrowest type that what a row adds is handed over in."""
+    if isinstance(added, CountValues):
+        return "UTINYINT"
+    largest = magnitude(added.of)
+    return "INTEGER" if largest is not None and largest < 2**31 else "BIGINT"
+
+
+def _print_added(added: CountValues | Sum) -> str:
+    """Print what a row adds: the integer that SQL would add up, or 1 for a value; NULL adds nothing."""
+    printed = print_expression(added.of, DuckDBPrinter())
+    given = f"({printed}) IS NOT NULL" if isinstance(added, CountValues) else printed
+    return f"CAST({given} AS {_type_of(added)})"
 
 
 def _number_of_rows(session: HandsOver, recipe: Recipe) -> int:
@@ -144,7 +175,7 @@ def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
     if recipe is None or casts is None:
         return False
     try:
-        most, rows = _most_rows(recipe, casts, room), recipe.rows.name
+        most, rows = _most_rows(recipe, casts, _threads(session), room), recipe.rows.name
         parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
         if parts is None:
             return False
@@ -161,6 +192,7 @@ def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Itera
     """Write down what passes over parts of the users found; False if one of them found nothing, or sums of all leave 64 bits."""
     schema = session.schema(recipe.rows.name)
     types = {name: schema[name] for name in (USER, *recipe.keys)}
+    types_above = {**types, **_types_of_totals(recipe)}
     keyed, above = one.makes
     written: list[tuple[str, str]] = []
     largest: list[list[int]] = []
@@ -170,7 +202,7 @@ def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Itera
         written.append((f"{keyed.name}_part_{len(written)}", f"{above.name}_part_{len(written)}"))
         largest.append(largest_of(found.keyed, recipe.keys))
         session.write(written[-1][0], found.keyed, types={key: types[key] for key in recipe.keys})
-        session.write(written[-1][1], found.above, types=types)
+        session.write(written[-1][1], found.above, types=types_above)
     if len(written) > 1:
         session.refuse_changed_files()
     if not fit(largest):
@@ -181,11 +213,17 @@ def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Itera
     return True
 
 
+def _types_of_totals(recipe: Recipe) -> Schema:
+    """Give totals that SQL adds up in 128 bits the type that it gives them."""
+    wide = (name for name, one in recipe.added if isinstance(one, Sum) and not sum_fits(one))
+    return dict.fromkeys(wide, ColumnType(Kind.INTEGER, "HUGEINT"))
+
+
 def _passed(
     session: HandsOver, recipe: Recipe, select: str, are_texts: list[bool], salt: str, room: int
 ) -> "Passed | None":
     """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
-    threads, name = session.ask("SELECT current_setting('threads')")[0][0], recipe.rows.name
+    threads, name = _threads(session), recipe.rows.name
     numbering, passing = withheld(name, _load)
     if any(are_texts):
         rows = withheld(
@@ -205,5 +243,6 @@ def _load() -> tuple[ModuleType, ModuleType]:
 
 def _select(recipe: Recipe, casts: list[str], where: str) -> str:
     columns = zip((USER, *recipe.keys), casts, strict=True)
-    listed = ", ".join(f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns)
+    identified = [f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns]
+    listed = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
     return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)} WHERE {where}"

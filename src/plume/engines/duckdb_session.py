@@ -145,7 +145,7 @@ class DuckDBSession:
         has_lists = any(kind.id == "list" for kind in relation.types)
         reader = relation.to_arrow_reader(_ROWS_WITH_LISTS_PER_BATCH if has_lists else _ROWS_PER_BATCH)
         # Never no batch at all, so that the columns of an empty step come through.
-        yield pa.RecordBatch.from_pylist([], schema=reader.schema)
+        yield pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in reader.schema.types], schema=reader.schema)
         yield from reader
 
 

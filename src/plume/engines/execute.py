@@ -8,7 +8,7 @@ import pyarrow as pa
 from plume.engines.engine import Noisy, Session
 from plume.errors import PlumeBug
 from plume.noise.entropy import Entropy, salt
-from plume.plan.analysis import steps, steps_in
+from plume.plan.analysis import steps
 from plume.plan.nodes import KeepSelected, Lookup, Made, Node, Noise, OnePass, Plan
 from plume.plan.printing.plan_sql import print_plan
 from plume.plan.printing.printer import Printed
@@ -62,7 +62,7 @@ def _told(step: Node) -> tuple[str, ...]:
     """
     match step:
         case OnePass():
-            return tuple(one.name for one in steps_in(step))
+            return step.stands_for
         case Made():
             return ()
         case _:

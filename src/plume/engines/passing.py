@@ -1,7 +1,7 @@
 """A pass over the rows of each user, in this process: from packed rows to what is known of each key, and to users above the limit.
 
-The loops are in `user_loops.py`; here rows are laid out, threads get their pieces, and columns get their names. A piece takes a fraction of
-a second, so whoever interrupts a run need not wait long.
+The loops are in `row_loops.py` and `user_loops.py`, and what rows carry in `payload.py`; here rows are laid out, threads get their pieces,
+and columns get their names. A piece takes a fraction of a second, so whoever interrupts a run need not wait long.
 """
 
 from collections.abc import Sequence
@@ -13,25 +13,44 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plume.engines import row_loops
 from plume.engines import user_loops as loops
 from plume.engines.crew import Crew, Room
 from plume.engines.numbering import Numbered, as_texts
+from plume.engines.payload import (
+    LARGEST,
+    Ends,
+    Field,
+    counted_by,
+    counts_of,
+    ends_of,
+    fields_of,
+    payload_of,
+    presence_of,
+    totals_fit,
+)
+from plume.engines.payload import move as move_payload
+from plume.engines.payload_loops import Integers, Packed
+from plume.engines.row_loops import Layout
 from plume.engines.text_loops import Texts
-from plume.engines.user_loops import Integers, Layout, Packed, Rule, Sums
+from plume.engines.user_loops import Moved, Rule, Sums
 from plume.plan.nodes import USER
-from plume.plan.one_pass import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
+from plume.plan.recipe import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
 
 _BITS = 64
 # As many rows as fit a cache are sorted at a time. Threads look between pieces of partitions, of about this many rows, at whether to go on.
 _ROWS_OF_PART = 2**15
 _ROWS_OF_PIECE = 2**20
+# With more that rows carry, fewer of them fit a cache.
+_FIELDS_TO_A_ROW = 4
 # Sums of a key lie at the place that the key itself is, unless that takes more memory than caches and few rows are worth.
-_MOST_PLACES = 2**22
+_MOST_SUMS = 2**24
+_PLACES_OF_PIECE = 2**14
 _FIRST_PLACES = 2**10
 # A row that was moved to its partition, beside the one that it was; and rows of users above the limit, as loops list them and by column.
 _BYTES_OF_MOVED, _COPIES = 16, 2
-# Sums are added up in 64 bits.
-_LARGEST = 2**63 - 1
+# What is found out of each row of a partition, beside what rows carry and what counts of it: as large as the rows if they are one user's.
+_LINES_OF_ROW = 8
 
 
 @dataclass(frozen=True)
@@ -51,42 +70,41 @@ class _Range:
 
 
 def pass_over(recipe: Recipe, given: Numbered, salt: str, threads: int, room: int) -> Passed | None:
-    """Do what a recipe says with rows of users and keys, which are taken from their list; None, if they do not fit 64 bits.
+    """Do what a recipe says with rows of users, keys and integers, which are taken from their list; None, if they do not fit 64 bits.
 
-    Neither if they and what comes of them take more bytes than `room`.
+    Neither if they and what comes of them take more bytes than `room`, or if the smaller one of two keys must be found by their numbers.
     """
     batches, texts = given.batches, given.texts
-    rows = sum(len(batch) for batch in batches)
-    if any(column.null_count for batch in batches for column in batch.columns) or not _fits(recipe, rows):
+    rows, identified = sum(len(batch) for batch in batches), len(recipe.keys) + 1
+    if any(column.null_count for batch in batches for column in batch.columns[:identified]) or not _fits(recipe, rows):
         return None
     with Crew(threads) as crew:
-        ranges = _ranges(batches, len(recipe.keys) + 1, crew)
-        if sum(one.bits for one in ranges) > _BITS:
+        ranges = _ranges(batches, identified, crew)
+        fields = _fields(batches, recipe, crew)
+        if sum(one.bits for one in ranges) > _BITS or not totals_fit(fields, recipe, rows):
             return None
-        layout = _layout(ranges, rows, texts)
-        moved, starts = _partitioned(batches, layout, crew)
-        left = Room(room - _BYTES_OF_MOVED * rows)
-        sums, above = _added_up(recipe, layout, (moved, starts), salt, crew, left)
-    if not left.is_enough:
-        return None
-    if any(one.used[1] for one in sums) and max(texts.firsts[1:], default=-1) >= 0:
-        return None  # which of two keys is the smaller one, their numbers do not say
-    return Passed(_keyed(recipe, layout, sums), _above(recipe, texts, above))
+        layout = _layout(ranges, rows, fields, texts)
+        moved = _partitioned(batches, layout, fields, crew)
+        if moved is None:
+            return None
+        rule = _rule(recipe, fields, salt)
+        left = Room(room - _bytes_beside(moved, rule, threads))
+        sums, above = _added_up(recipe, layout, moved, rule, crew, left)
+        if not left.is_enough or (max(texts.firsts[1:], default=-1) >= 0 and any(one.used[1] for one in sums)):
+            return None
+        return Passed(_keyed(recipe, layout, sums, crew), _above(recipe, fields, texts, above))
 
 
 def _fits(recipe: Recipe, rows: int) -> bool:
-    """Return whether no sum leaves 64 bits: a user's records of a key are as many rows, and a weight goes with at least one.
-
-    The squares of a user's numbers of records, which accounts are charged by, add up to no more than the square of all rows.
-    """
+    """Return whether no sum by key leaves 64 bits: a user's records of a key are as many rows, and a weight goes with at least one."""
     weight = 2**20 if isinstance(recipe.weight, Drawn) else recipe.weight.weight_of(1)
-    most = max(weight, rows if recipe.charges else 1, *(one.factor for one in recipe.contributions), 1)
-    return rows * most <= _LARGEST
+    most = max(weight, *(one.largest for one in recipe.contributions), 1)
+    return max(rows, 1) * most <= LARGEST
 
 
 def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list[_Range]:
     """Find the range of each column: of the very values that are packed, so that none lies outside."""
-    ends = crew.each(partial(_ends, batch) for batch in batches if len(batch))
+    ends = crew.each(partial(_ends, batch.columns[:columns]) for batch in batches if len(batch))
     if not ends:
         return [_Range(0, 1)] * columns
     lows, highs = np.array(ends).transpose(1, 2, 0)
@@ -96,8 +114,18 @@ def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list
     ]
 
 
-def _ends(batch: pa.RecordBatch) -> tuple[list[np.int64], list[np.int64]]:
-    values = list(map(_values, batch.columns))
+def _fields(batches: Sequence[pa.RecordBatch], recipe: Recipe, crew: Crew) -> tuple[Field, ...]:
+    """Find the fields of what rows carry, of the very values that are packed."""
+
+    def found(batch: pa.RecordBatch) -> list[Ends]:
+        return [ends_of(column) for column in batch.columns[len(recipe.keys) + 1 :]]
+
+    ends = crew.each(partial(found, batch) for batch in batches if len(batch))
+    return fields_of(list(zip(*ends, strict=True)) or [[(0, 0, False)]] * len(recipe.added))
+
+
+def _ends(columns: Sequence[pa.Array]) -> tuple[list[np.int64], list[np.int64]]:
+    values = list(map(_values, columns))
     return [column.min() for column in values], [column.max() for column in values]
 
 
@@ -106,11 +134,19 @@ def _values(column: pa.Array) -> Integers:
     return found
 
 
-def _layout(ranges: Sequence[_Range], rows: int, texts: Texts) -> Layout:
-    """Put the user above the keys, the first key above the others, and users into partitions that fit a cache."""
+def _bytes_beside(moved: Moved, rule: Rule, threads: int) -> int:
+    """Say how many bytes are taken beside what loops list: by rows that were moved, and by what threads find out of a partition."""
+    carried = moved.payload
+    lines = _LINES_OF_ROW + carried.rows.shape[1] + len(carried.words) + len(rule.counts.of)
+    longest = int(np.diff(moved.starts).max())
+    return int(_BYTES_OF_MOVED * len(moved.rows) + carried.rows.nbytes + 8 * threads * lines * longest)
+
+
+def _layout(ranges: Sequence[_Range], rows: int, fields: Sequence[Field], texts: Texts) -> Layout:
+    """Put the user above the keys, the first key above the others, and users into partitions that fit a cache with all they carry."""
     user, *keys = ranges
     shifts = [sum(key.bits for key in keys[place + 1 :]) for place in range(len(keys))]
-    parts = min(user.bits, (rows // _ROWS_OF_PART).bit_length())
+    parts = min(user.bits, (rows * (1 + len(fields) // _FIELDS_TO_A_ROW) // _ROWS_OF_PART).bit_length())
     return Layout(
         key_bits=np.uint64(sum(key.bits for key in keys)),
         user_mask=_mask(user.bits),
@@ -131,57 +167,72 @@ def _unsigned(value: int) -> np.uint64:
     return np.uint64(value % 2**_BITS)
 
 
-def _partitioned(batches: list[pa.RecordBatch], layout: Layout, crew: Crew) -> tuple[Packed, Integers]:
-    """Pack rows, and move those of each partition together; each batch is let go once it is packed."""
+def _partitioned(batches: list[pa.RecordBatch], layout: Layout, fields: Sequence[Field], crew: Crew) -> Moved | None:
+    """Pack rows, and move those of each partition together; each batch is let go when it can be. None, if places do not fit 64 bits."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
-    packed = crew.each(partial(_packed, batches, place, layout, counts[place]) for place in range(len(batches)))
+    found = crew.each(partial(_packed, batches, place, layout, counts[place]) for place in range(len(batches)))
     starts = np.zeros(parts + 1, np.int64)
     np.cumsum(counts.sum(axis=0), out=starts[1:])
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts
-    moved = np.empty(starts[-1], np.uint64)
-    crew.each(partial(_move, packed, place, layout, places[place], moved) for place in range(len(packed)))
-    return moved, starts
+    payload = payload_of(fields, int(starts[-1]), int(counts.sum(axis=0).max()))
+    if int(payload.place_bits) + int(layout.part_shift) + int(layout.key_bits) > _BITS:
+        return None
+    moved = Moved(np.empty(starts[-1], np.uint64), starts, payload)
+    crew.each(partial(_move, found, place, layout, fields, places[place], moved) for place in range(len(found)))
+    return moved
 
 
-def _packed(batches: list[pa.RecordBatch], place: int, layout: Layout, counts: Integers) -> Packed:
-    user, *keys = map(_values, batches[place].columns)
+def _packed(
+    batches: list[pa.RecordBatch], place: int, layout: Layout, counts: Integers
+) -> tuple[Packed, list[pa.Array]]:
+    """Pack the users and keys of a batch, of which only what rows carry is kept."""
+    user, *columns = batches[place].columns
     batches[place] = None
-    packed = np.zeros(len(user), np.uint64)
-    loops.pack(user, layout.user_low, layout.key_bits, packed)
-    for number, key in enumerate(keys):
-        loops.pack(key, layout.lows[number], layout.shifts[number], packed)
-    loops.count_parts(packed, layout, counts)
-    return packed
+    keys = len(layout.shifts)
+    rows = np.zeros(len(user), np.uint64)
+    row_loops.pack(_values(user), layout.user_low, layout.key_bits, rows)
+    for number, key in enumerate(columns[:keys]):
+        row_loops.pack(_values(key), layout.lows[number], layout.shifts[number], rows)
+    row_loops.count_parts(rows, layout, counts)
+    return rows, columns[keys:]
 
 
-def _move(packed: list[Packed], place: int, layout: Layout, places: Integers, moved: Packed) -> None:
-    rows, packed[place] = packed[place], np.empty(0, np.uint64)
-    loops.move(rows, layout, places, moved)
+def _move(
+    found: list[tuple[Packed, list[pa.Array]]],
+    place: int,
+    layout: Layout,
+    fields: Sequence[Field],
+    places: Integers,
+    moved: Moved,
+) -> None:
+    (rows, columns), found[place] = found[place], (np.empty(0, np.uint64), [])
+    move_payload(rows, columns, fields, layout, places.copy(), moved.payload)
+    row_loops.move(rows, layout, places, moved.rows)
 
 
 def _added_up(
-    recipe: Recipe, layout: Layout, rows: tuple[Packed, Integers], salt: str, crew: Crew, left: Room
+    recipe: Recipe, layout: Layout, moved: Moved, rule: Rule, crew: Crew, left: Room
 ) -> tuple[list[Sums], list[Integers]]:
     """Add up all partitions, in as many sums as there are threads; some are left out when nothing is left of the room."""
-    moved, starts = rows
     free: SimpleQueue[Sums] = SimpleQueue()
     for _ in range(crew.number):
-        free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved)))
-    rule, nothing = _rule(recipe, salt), np.empty((0, 0), np.int64)
+        free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved.rows)))
+
+    nothing = np.empty((0, 0), np.int64)
 
     def add(parts: tuple[int, int]) -> Integers:
         if not left.is_enough:
             return nothing
         sums = free.get()
         try:
-            sums, above = loops.add_up(moved, starts, parts, layout, rule, sums)
+            sums, above = loops.add_up(moved, parts, layout, rule, sums)
         finally:
             free.put(sums)  # other threads wait for it, also where memory ran out in this one
         left.take(_COPIES * above.nbytes)
         return above
 
-    above = crew.each(partial(add, piece) for piece in _pieces(starts))
+    above = crew.each(partial(add, piece) for piece in _pieces(moved.starts))
     return [free.get() for _ in range(crew.number)], above
 
 
@@ -197,45 +248,59 @@ def _pieces(starts: Integers) -> list[tuple[int, int]]:
 
 def _no_sums(contributions: int, key_bits: int, rows: int) -> Sums:
     """Make room for sums, at the places that keys themselves are if these are not too many, and else where keys are looked up."""
-    direct = 2**key_bits <= min(_MOST_PLACES, max(_FIRST_PLACES, 4 * rows))
+    direct = 2**key_bits * (1 + contributions) <= _MOST_SUMS and 2**key_bits <= max(_FIRST_PLACES, 4 * rows)
     size = 2**key_bits if direct else _FIRST_PLACES
     keys: NDArray[np.uint64] = np.zeros(0 if direct else size, np.uint64)
     return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(2, np.int64))
 
 
-def _rule(recipe: Recipe, salt: str) -> Rule:
-    weight = recipe.weight
+def _rule(recipe: Recipe, fields: Sequence[Field], salt: str) -> Rule:
+    weight, counted = recipe.weight, counted_by(recipe)
     weights = [] if isinstance(weight, Drawn) else [weight.weight_of(keys) for keys in range(weight.most + 1)]
     return Rule(
         limit=recipe.limit,
         kept=recipe.kept,
         most_keys=weight.most,
         weights=np.array(weights, np.int64),
-        factors=np.array([one.factor for one in recipe.contributions], np.int64),
-        highs=np.array([one.high for one in recipe.contributions], np.int64),
+        counts=counts_of(recipe, fields),
+        contributions=len(recipe.contributions),
+        charged=np.array([counted.index(one) for one, _ in recipe.charges], np.int64),
         rates=np.array([charge.rate for _, charge in recipe.charges], np.float64),
         mosts=np.array([charge.most for _, charge in recipe.charges], np.float64),
-        charged=np.array([counted.high for counted, _ in recipe.charges], np.int64),
         salt=np.frombuffer(salt.encode(), np.uint8),
     )
 
 
-def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums]) -> pa.Table:
-    """Put sums of all threads together, and take packed keys apart."""
-    keys, sums = _together(found)
-    parts = zip(layout.shifts, layout.masks, layout.lows, strict=True)
-    numbers = [(((keys >> shift) & mask) + low).view(np.int64) for shift, mask, low in parts]
-    arrays = [as_texts(column, layout.texts, 1 + place) for place, column in enumerate(numbers)]
-    arrays += [pa.array(column.copy()) for column in sums.T]
-    return pa.table(arrays, names=list(recipe.keyed))
+def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums], crew: Crew) -> pa.Table:
+    """Put sums of all threads together, take packed keys apart, and multiply contributions by their factors."""
+    together = _same_places(found, crew) if len(found[0].keys) == 0 else [_by_key(found)]
+    factors = [1, *(one.factor for one in recipe.contributions)]
+    columns: list[list[pa.Array]] = [[] for _ in recipe.keyed]
+    for keys, sums in together:
+        parts = zip(layout.shifts, layout.masks, layout.lows, strict=True)
+        numbers = [(((keys >> shift) & mask) + low).view(np.int64) for shift, mask, low in parts]
+        arrays = [as_texts(values, layout.texts, 1 + place) for place, values in enumerate(numbers)]
+        arrays += [pa.array(total * factor) for total, factor in zip(sums.T, factors, strict=True)]
+        for column, array in zip(columns, arrays, strict=True):
+            column.append(array)
+    return pa.table([pa.chunked_array(column) for column in columns], names=list(recipe.keyed))
 
 
-def _together(found: Sequence[Sums]) -> tuple[Packed, Integers]:
-    """Add up what threads found of the same keys."""
-    if not len(found[0].keys):
-        total = sum((one.sums for one in found[1:]), found[0].sums)
+def _same_places(found: Sequence[Sums], crew: Crew) -> list[tuple[Packed, Integers]]:
+    """Add up what threads found at the places of keys, in pieces that fit a cache."""
+
+    def add(first: int) -> tuple[Packed, Integers]:
+        total = found[0].sums[first : first + _PLACES_OF_PIECE]
+        for other in found[1:]:
+            total += other.sums[first : first + _PLACES_OF_PIECE]
         places = np.flatnonzero(total[:, 0])
-        return places.astype(np.uint64), total[places]
+        return (places + first).astype(np.uint64), total[places]
+
+    return crew.each(partial(add, first) for first in range(0, len(found[0].sums), _PLACES_OF_PIECE))
+
+
+def _by_key(found: Sequence[Sums]) -> tuple[Packed, Integers]:
+    """Add up what threads found of the same keys, each at a place of its own."""
     used = [one.sums[:, 0] != 0 for one in found]
     keys, places = np.unique(
         np.concatenate([one.keys[at] for one, at in zip(found, used, strict=True)]), return_inverse=True
@@ -245,17 +310,24 @@ def _together(found: Sequence[Sums]) -> tuple[Packed, Integers]:
     return keys, total
 
 
-def _above(recipe: Recipe, texts: Texts, found: Sequence[Integers]) -> pa.Table:
-    """Name the columns of rows of users above the limit."""
-    order = [USER, *recipe.keys, RECORDS, KEYS_OF_USER, LEFT, ORDER]
-    nothing = np.empty((0, len(order)), np.int64)
-    columns = {
-        name: pa.chunked_array([_values_of(rows, order.index(of), texts) for rows in (nothing, *found)])
-        for name, of in recipe.above
-    }
+def _above(recipe: Recipe, fields: Sequence[Field], texts: Texts, found: Sequence[Integers]) -> pa.Table:
+    """Name the columns of rows of users above the limit; a total of no value at all is NULL."""
+    added = [name for name, _ in recipe.added]
+    first, beside = 1 + len(recipe.keys), 1 + len(fields)
+    order = [USER, *recipe.keys, RECORDS, *added, *[""] * (len(fields) - len(added)), KEYS_OF_USER, LEFT, ORDER]
+    present = presence_of(recipe, fields)
+    listed = (np.empty((first + beside + 3, 0), np.int64), *found)
+    columns = {}
+    for name, of in recipe.above:
+        number, absent = order.index(of), first + present[of] if of in present else None
+        columns[name] = pa.chunked_array(
+            [
+                as_texts(rows[number], texts, number) if number < first else _column(rows, number, absent)
+                for rows in listed
+            ]
+        )
     return pa.table(columns)
 
 
-def _values_of(rows: Integers, column: int, texts: Texts) -> pa.Array:
-    numbers = rows[:, column].copy()
-    return as_texts(numbers, texts, column) if column < len(texts.firsts) else pa.array(numbers)
+def _column(rows: Integers, number: int, present: int | None) -> pa.Array:
+    return pa.array(rows[number], mask=None if present is None else rows[present] == 0)

@@ -1,7 +1,7 @@
-"""The loops over packed rows, compiled: partition by user, sort, drop what is double, count, split, order, add up.
+"""The loops over the rows of each user, compiled: drop what is double, add up, charge, split, order, add up by key.
 
-A row is one integer of 64 bits, the user above the key. The loops raise on no data, and add integers only; docs/guarantees/bounding.md
-says why what comes out is what the steps of the plan say. The secret order is in `order_loops.py` beside this file.
+The loops raise on no data, and add integers only; docs/guarantees/bounding.md says why what comes out is what the steps of the plan say.
+Rows are packed and sorted by `row_loops.py` beside this file, what they carry is in `payload_loops.py`, the order in `order_loops.py`.
 """
 
 import math
@@ -11,43 +11,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
-from plume.engines.order_loops import LONGEST, WORDS, Bytes, Whole, order_of
-from plume.engines.text_loops import Texts, write_measured, write_value
+from plume.engines.order_loops import LONGEST, Bytes, Whole, orders_of, room_for_texts
+from plume.engines.payload_loops import Counts, Integers, Packed, Payload, add_fields, count, number, take
+from plume.engines.row_loops import DIGITS, MIX, UNMIX, Layout, in_order
+from plume.engines.text_loops import write_measured, write_value
 
-Packed = NDArray[np.uint64]
-Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_UNMIX = np.uint64(pow(0x9E3779B97F4A7C15, -1, 2**64))
-_NONE, _ONE = np.uint64(0), np.uint64(1)
-# Rows are moved in pieces that fit a cache, and sorted by as many bits at a time.
-_PIECE = 2**17
-_DIGIT = 11
-DIGITS = 2**_DIGIT
-_LAST_DIGIT = np.uint64(DIGITS - 1)
 # As account_sql.py and privacy/pooled.py have them.
 _ACCOUNT, _STEPS = 2**30, 2**10
-# Of users above the limit: the user, the number of records, of keys, what is left of the account, the order.
-COLUMNS_BESIDE_KEYS = 5
-_FIRST_ROWS = 1024
-_HALF = 32
+# Sums of squares are not added up further: by then a charge takes all that it can take.
+_MOST_SQUARES = np.int64(2**62)
+# Of users above the limit, beside keys and totals: the user, the number of keys, what is left of the account, the order.
+COLUMNS_BESIDE_KEYS = 4
+_ONE, _HALF = np.uint64(1), 32
 
 
-class Layout(NamedTuple):
-    """Where users and keys are in a packed row, and how many bits of a mixed user say which partition it is in."""
+class Moved(NamedTuple):
+    """Rows in their partitions, each of which begins where the one before ends, and what they carry."""
 
-    key_bits: np.uint64
-    user_mask: np.uint64
-    part_shift: np.uint64
-    """How many bits of a user are left within a partition."""
-    user_low: np.uint64
-    shifts: Packed
-    masks: Packed
-    lows: Packed
-    texts: Texts
-    """What numbers of users and keys stand for, if they are numbers of texts."""
+    rows: Packed
+    starts: Integers
+    payload: Payload
 
 
 class Rule(NamedTuple):
@@ -61,33 +46,52 @@ class Rule(NamedTuple):
     """Over how many keys a weight is spread at the most."""
     weights: Integers
     """The weight by number of keys, from 0 on; nothing, if weights are drawn from accounts."""
-    factors: Integers
-    highs: Integers
-    """Each contribution: how many records count at the most, and the factor they are multiplied by."""
+    counts: Counts
+    """What counts of each key of a user: contributions come first, in their order."""
+    contributions: int
+    charged: Integers
     rates: Floats
     mosts: Floats
-    charged: Integers
-    """Each charge: its rate, the most it takes, and how many records of a key count at the most."""
+    """Each charge: which count its squares are of, its rate, and the most it takes."""
     salt: Bytes
     """What every text begins with that is hashed for the secret order."""
 
 
 class Users(NamedTuple):
-    """The users of a partition: their keys, each once, with its records; where those of each user end, and what is known of the user."""
+    """The users of a partition: their keys, each once, with its totals; where those of each user end, and what is known of the user."""
 
     rows: Packed
-    records: Packed
+    totals: Integers
+    """A line for each total, with a place for each key; the first is the number of records."""
+    counted: Integers
+    """A line for each count."""
+    ends: Integers
+    left: Integers
+    weights: Integers
+
+
+class Space(NamedTuple):
+    """Room for the rows of a partition while it is found out what is known of its users."""
+
+    other: Packed
+    digits: Integers
+    places: Integers
+    lasts: Integers
+    words: Packed
+    totals: Integers
+    counted: Integers
     ends: Integers
     left: Integers
     weights: Integers
 
 
 class Listed(NamedTuple):
-    """Rows of users above the limit, of which `found` are there; and a text that begins with the salt, for what is hashed."""
+    """Rows of users above the limit, of which `found` are there; and texts that begin with the salt, for what is hashed."""
 
     rows: Integers
+    """A line for each column."""
     found: Whole
-    text: Bytes
+    texts: Bytes
     salted: Whole
 
 
@@ -101,90 +105,24 @@ class Sums(NamedTuple):
 
 
 @compiled
-def pack(column: Integers, low: np.uint64, shift: np.uint64, packed: Packed) -> None:
-    """Put the values of a column into their place."""
-    for row in range(len(column)):
-        packed[row] |= (np.uint64(column[row]) - low) << shift
+def _gather(rows: Packed, lasts: Integers, places: Integers, ends: Integers, bits: tuple[Whole, Whole]) -> Whole:
+    """Leave each key of each user once; gives the number of users. `ends` says where the keys of each user end.
 
-
-@compiled
-def _part(row: np.uint64, layout: Layout) -> np.uint64:
-    return (((row >> layout.key_bits) * _MIX) & layout.user_mask) >> layout.part_shift
-
-
-@compiled
-def count_parts(packed: Packed, layout: Layout, counts: Integers) -> None:
-    """Count the rows of each partition."""
-    for row in packed:
-        counts[_part(row, layout)] += 1
-
-
-@compiled
-def move(packed: Packed, layout: Layout, places: Integers, moved: Packed) -> None:
-    """Move rows to their partitions, in which they have the rest of their user above their key."""
-    parts = len(places)
-    counts, starts = np.empty(parts, np.int64), np.empty(parts, np.int64)
-    buffer = np.empty(min(_PIECE, len(packed)), np.uint64)
-    rest, key = (_ONE << layout.part_shift) - _ONE, (_ONE << layout.key_bits) - _ONE
-    for first in range(0, len(packed), _PIECE):
-        piece = packed[first : first + _PIECE]
-        counts[:] = 0
-        count_parts(piece, layout, counts)
-        start = 0
-        for part in range(parts):
-            starts[part] = start
-            start += counts[part]
-        for row in piece:
-            into = _part(row, layout)
-            user = ((row >> layout.key_bits) * _MIX) & rest
-            buffer[starts[into]] = (user << layout.key_bits) | (row & key)
-            starts[into] += 1
-        for part in range(parts):
-            end, place = starts[part], places[part]
-            for row in range(end - counts[part], end):
-                moved[place] = buffer[row]
-                place += 1
-            places[part] = place
-
-
-@compiled
-def _sorted(rows: Packed, other: Packed, bits: Whole, counts: Integers) -> tuple[Packed, Packed]:
-    """Sort rows by the digits of their lowest bits; gives the array that has them, and the other one."""
-    shift = _NONE
-    for _ in range(0, bits, _DIGIT):
-        counts[:] = 0
-        for row in rows:
-            counts[(row >> shift) & _LAST_DIGIT] += 1
-        if counts[(rows[0] >> shift) & _LAST_DIGIT] < len(rows):
-            start = 0
-            for digit in range(DIGITS):
-                count = counts[digit]
-                counts[digit] = start
-                start += count
-            for row in rows:
-                digit = (row >> shift) & _LAST_DIGIT
-                other[counts[digit]] = row
-                counts[digit] += 1
-            rows, other = other, rows
-        shift += np.uint64(_DIGIT)
-    return rows, other
-
-
-@compiled
-def _gather(rows: Packed, records: Packed, ends: Integers, key_bits: np.uint64) -> Whole:
-    """Leave each key of each user once, and count its records; gives the number of users. `ends` says where the keys of each user end."""
-    users, end = 0, 0
+    `lasts` says where the rows of each key ended, and `places` where each row was, in as many bits below it as come first in `bits`; then
+    come those of the key.
+    """
+    place_bits, key_bits = bits
+    last, users, end = (_ONE << place_bits) - _ONE, 0, 0
     for row in range(len(rows)):
-        this = rows[row]
-        if end and rows[end - 1] == this:
-            records[end - 1] += _ONE
-            continue
-        if end and rows[end - 1] >> key_bits != this >> key_bits:
-            ends[users] = end
-            users += 1
-        rows[end] = this
-        records[end] = _ONE
-        end += 1
+        this = rows[row] >> place_bits
+        places[row] = np.int64(rows[row] & last)
+        if not end or rows[end - 1] != this:
+            if end and rows[end - 1] >> key_bits != this >> key_bits:
+                ends[users] = end
+                users += 1
+            rows[end] = this
+            end += 1
+        lasts[end - 1] = row + 1
     ends[users] = end
     return users + 1
 
@@ -192,15 +130,14 @@ def _gather(rows: Packed, records: Packed, ends: Integers, key_bits: np.uint64) 
 @compiled
 def _weigh(users: Users, rule: Rule) -> None:
     """Say what measures leave of the account of each user, and what weight the user gives to each key."""
-    rates, mosts, charged, weights = rule.rates, rule.mosts, rule.charged, rule.weights
+    rates, mosts, charged, weights, counted = rule.rates, rule.mosts, rule.charged, rule.weights, users.counted
     start = 0
     for user in range(len(users.ends)):
         end, left = users.ends[user], np.int64(_ACCOUNT)
         for charge in range(len(rates)):
-            squares, high = np.int64(0), charged[charge]
+            squares, size = np.int64(0), charged[charge]
             for row in range(start, end):
-                counted = min(np.int64(users.records[row]), high)
-                squares += counted * counted
+                squares = min(squares + counted[size, row] * counted[size, row], _MOST_SQUARES)
             taken = min(np.float64(squares) * rates[charge], mosts[charge])
             left -= np.int64(min(math.floor(taken) + 2.0, mosts[charge]))
         keys = min(end - start, rule.most_keys)
@@ -216,7 +153,7 @@ def _weigh(users: Users, rule: Rule) -> None:
 def _place(key: np.uint64, keys: Packed, sums: Integers, used: Integers) -> Whole:
     """Find the place of a key, or the free one it gets; whoever asks adds a weight there, so that it is free no more."""
     last = np.uint64(len(keys) - 1)
-    place = ((key * _MIX) >> np.uint64(_HALF)) & last
+    place = ((key * MIX) >> np.uint64(_HALF)) & last
     while sums[place, 0] != 0 and keys[place] != key:
         place = (place + _ONE) & last
     if sums[place, 0] == 0:
@@ -245,18 +182,19 @@ def _with_room(sums: Sums, more: Whole) -> Sums:
 def _add(users: Users, layout: Layout, rule: Rule, sums: Sums) -> None:
     """Add the weights and the contributions of users within the limit to their keys."""
     # Taken out of their tuples here, since what a loop takes out of one is counted by numba each time.
-    rows, records, totals, keys, used = users.rows, users.records, sums.sums, sums.keys, sums.used
-    factors, highs, limit = rule.factors, rule.highs, rule.limit
+    rows, counted, totals, keys, used = users.rows, users.counted, sums.sums, sums.keys, sums.used
+    contributions, limit = rule.contributions, rule.limit
+    ends, weights = users.ends, users.weights
     key_mask, start, is_direct = (_ONE << layout.key_bits) - _ONE, np.int64(0), len(keys) == 0
-    for user in range(len(users.ends)):
-        end, weight = users.ends[user], users.weights[user]
+    for user in range(len(ends)):
+        end, weight = ends[user], weights[user]
         if end - start <= limit:
             for row in range(start, end):
                 key = rows[row] & key_mask
                 place = key if is_direct else _place(key, keys, totals, used)
                 totals[place, 0] += weight
-                for number in range(len(factors)):
-                    totals[place, 1 + number] += factors[number] * min(np.int64(records[row]), highs[number])
+                for each in range(contributions):
+                    totals[place, 1 + each] += counted[each, row]
         start = end
 
 
@@ -279,77 +217,109 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
-    digest, parts, text, texts = np.empty(WORDS, np.uint32), len(layout.shifts), listed.text, layout.texts
-    begin = write_measured(user, 0, texts, text, listed.salted)
-    for row in range(len(keys)):
-        at = begin
-        for part in range(parts):
-            value = np.int64(((keys[row] >> layout.shifts[part]) & layout.masks[part]) + layout.lows[part])
-            rows[row, 1 + part] = value
-            last = part == parts - 1
-            at = (
-                write_value(value, 1 + part, texts, text, at)
-                if last
-                else write_measured(value, 1 + part, texts, text, at)
-            )
-        rows[row, parts + COLUMNS_BESIDE_KEYS - 1] = order_of(text, at, digest)
-
-
-@compiled
-def _with_rows(listed: Listed, more: Whole) -> Listed:
-    """Give a list with room for some more rows."""
-    needed = listed.found + more
-    if needed <= len(listed.rows):
-        return listed
-    longer = np.empty((2 * needed, listed.rows.shape[1]), np.int64)
-    longer[: listed.found] = listed.rows[: listed.found]
-    return Listed(longer, listed.found, listed.text, listed.salted)
+    texts, most, known = listed.texts, len(listed.texts), layout.texts
+    lengths, orders = np.empty(most, np.int64), np.empty(most, np.int64)
+    shifts, masks, lows, parts = layout.shifts, layout.masks, layout.lows, len(layout.shifts)
+    begin = write_measured(user, 0, known, texts[0], listed.salted)
+    for row in range(1, min(most, len(keys))):
+        texts[row, listed.salted : begin] = texts[0, listed.salted : begin]
+    for first in range(0, len(keys), most):
+        written = min(most, len(keys) - first)
+        for row in range(written):
+            at = begin
+            for part in range(parts):
+                value = np.int64(((keys[first + row] >> shifts[part]) & masks[part]) + lows[part])
+                rows[1 + part, first + row] = value
+                if part < parts - 1:
+                    at = write_measured(value, 1 + part, known, texts[row], at)
+                else:
+                    at = write_value(value, 1 + part, known, texts[row], at)
+            lengths[row] = at
+        orders_of(texts[:written], lengths[:written], orders)
+        rows[-1, first : first + written] = orders[:written]
 
 
 @compiled
 def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sums, listed: Listed) -> Listed:
     """List the rows of users above the limit, and add their weights to the keys that come first."""
-    columns, key_mask, start = len(layout.shifts), (_ONE << layout.key_bits) - _ONE, np.int64(0)
-    for user in range(len(users.ends)):
-        end = users.ends[user]
-        count = end - start
-        if count > rule.limit:
-            listed = _with_rows(listed, count)
-            rows, keys = listed.rows[listed.found : listed.found + count], users.rows[start:end] & key_mask
-            mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
-            known = np.int64(((mixed * _UNMIX) & layout.user_mask) + layout.user_low)
-            rows[:, 0] = known
-            _order(known, keys, layout, listed, rows)
-            for row in range(count):
-                rows[row, columns + 1] = np.int64(users.records[start + row])
-            rows[:, columns + 2] = count
-            rows[:, columns + 3] = users.left[user]
-            _add_first(keys, rows[:, columns + 4].copy(), users.weights[user], rule.kept, sums)
-            listed = Listed(listed.rows, listed.found + count, listed.text, listed.salted)
-        start = end
-    return listed
+    columns, key_mask = len(layout.shifts), (_ONE << layout.key_bits) - _ONE
+    ends, found = users.ends, listed.found
+    numbers = ends.copy()
+    numbers[1:] -= ends[:-1]
+    # Not a loop over all users, each turn of which would hold what is listed and let it go.
+    for user in np.flatnonzero(numbers > rule.limit):
+        end, keys_of_user = ends[user], numbers[user]
+        start = end - keys_of_user
+        rows, keys = listed.rows[:, found : found + keys_of_user], users.rows[start:end] & key_mask
+        mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
+        known = np.int64(((mixed * UNMIX) & layout.user_mask) + layout.user_low)
+        rows[0] = known
+        _order(known, keys, layout, listed, rows)
+        rows[1 + columns : -3] = users.totals[:, start:end]
+        rows[-3] = keys_of_user
+        rows[-2] = users.left[user]
+        _add_first(keys, rows[-1], users.weights[user], rule.kept, sums)
+        found += keys_of_user
+    return Listed(listed.rows, found, listed.texts, listed.salted)
 
 
 @compiled
-def add_up(
-    moved: Packed, starts: Integers, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums
-) -> tuple[Sums, Integers]:
-    """Add up the users of some partitions by key, and list the rows of those above the limit."""
-    columns, longest = len(layout.shifts), np.int64(0)
+def _space(longest: Whole, payload: Payload, rule: Rule) -> Space:
+    """Make room for the longest partition."""
+    places, lasts, ends, left, weights = np.empty((5, longest), np.int64)
+    return Space(
+        other=np.empty(longest, np.uint64),
+        digits=np.empty(DIGITS, np.int64),
+        places=places,
+        lasts=lasts,
+        words=np.empty((payload.rows.shape[1], longest), np.uint64),
+        totals=np.empty((1 + len(payload.words), longest), np.int64),
+        counted=np.empty((len(rule.counts.of), longest), np.int64),
+        ends=ends,
+        left=left,
+        weights=weights,
+    )
+
+
+@compiled
+def _listed(rows: Whole, columns: Whole, layout: Layout, rule: Rule) -> Listed:
+    """Make room for as many rows; it takes memory only where rows are written."""
+    # Beside what a text or a number is, its length and a colon; a text is where its length will be, before that is known.
+    texts = room_for_texts(len(rule.salt) + LONGEST * (1 + len(layout.shifts)) + np.sum(layout.texts.longest))
+    texts[:, : len(rule.salt)] = rule.salt
+    return Listed(np.empty((columns, rows), np.int64), np.int64(0), texts, len(rule.salt))
+
+
+@compiled
+def _users(given: Packed, first: Whole, layout: Layout, payload: Payload, rule: Rule, space: Space) -> Users:
+    """Find out what is known of the users of a partition, whose rows carry what begins at `first`."""
+    if len(payload.words):
+        number(given, payload.place_bits)
+    bits = np.int64(layout.part_shift + layout.key_bits)
+    rows = in_order(given, space.other[: len(given)], payload.place_bits, bits, space.digits)
+    found = _gather(rows, space.lasts, space.places, space.ends, (payload.place_bits, layout.key_bits))
+    keys = space.ends[found - 1]
+    take(payload, first, space.places[: len(given)], space.words)
+    add_fields(payload, space.words, space.lasts[:keys], space.totals)
+    count(space.totals, keys, rule.counts, space.counted)
+    users = Users(rows, space.totals, space.counted, space.ends[:found], space.left, space.weights)
+    _weigh(users, rule)
+    return users
+
+
+@compiled
+def add_up(moved: Moved, parts: tuple[int, int], layout: Layout, rule: Rule, sums: Sums) -> tuple[Sums, Integers]:
+    """Add up the users of some partitions by key, and list the rows of those above the limit, a line for each column."""
+    starts, payload, longest = moved.starts, moved.payload, np.int64(0)
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
-    other, (ends, left, weights) = np.empty(longest, np.uint64), np.empty((3, longest), np.int64)
-    text = np.zeros(len(rule.salt) + LONGEST * (columns + 2) + np.sum(layout.texts.longest), np.uint8)
-    text[: len(rule.salt)] = rule.salt
-    listed = Listed(np.empty((_FIRST_ROWS, columns + COLUMNS_BESIDE_KEYS), np.int64), np.int64(0), text, len(rule.salt))
-    counts, bits = np.empty(DIGITS, np.int64), np.int64(layout.part_shift + layout.key_bits)
+    space, columns = _space(longest, payload, rule), len(layout.shifts) + COLUMNS_BESIDE_KEYS + 1 + len(payload.words)
+    listed = _listed(starts[parts[1]] - starts[parts[0]], columns, layout, rule)
     for part in range(parts[0], parts[1]):
-        given = moved[starts[part] : starts[part + 1]]
+        given = moved.rows[starts[part] : starts[part + 1]]
         if len(given):
-            rows, records = _sorted(given, other[: len(given)], bits, counts)
-            users = Users(rows, records, ends[: _gather(rows, records, ends, layout.key_bits)], left, weights)
-            _weigh(users, rule)
+            users = _users(given, starts[part], layout, payload, rule, space)
             sums = _with_room(sums, users.ends[-1])
             _add(users, layout, rule, sums)
             listed = _list_above(part, users, layout, rule, sums, listed)
-    return sums, listed.rows[: listed.found].copy()
+    return sums, listed.rows[:, : listed.found]

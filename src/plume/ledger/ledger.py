@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from plume.arguments import making_checked
+from plume.arguments import making_checked, methods_checked
 from plume.errors import LedgerDamaged, LedgerError, printable
 from plume.explanation import Explanation
 from plume.ledger import verification
@@ -31,6 +31,7 @@ _LONGEST_NAME = 200
 
 
 @making_checked()
+@methods_checked("ledger", name="what the dataset is called", release_id="what the release is called")
 @dataclass(frozen=True)
 class Ledger:
     """A file that holds the budgets of datasets and every release charged to them.
@@ -142,6 +143,7 @@ class Ledger:
         return Shelf(file.with_name(f"{file.name}.releases"))
 
 
+@methods_checked("dataset")
 @dataclass(frozen=True)
 class Dataset:
     """One dataset of a ledger."""

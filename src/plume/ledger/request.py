@@ -28,6 +28,9 @@ from plume.ledger.claim import Claim
 from plume.ledger.entry import EntryKind
 from plume.limit_meaning import name_limit
 from plume.mechanisms.mechanism import Mechanism
+from plume.pipelines.steps import KEY_ORDER
+from plume.plan.analysis import steps
+from plume.plan.nodes import USER, Clip, KeepFew, Node, Noise, reading
 from plume.planning import make_plan
 from plume.release import RECORD
 from plume.settings import SETTINGS, values_of
@@ -46,6 +49,8 @@ _ALWAYS = frozenset(
 _NEVER = frozenset(("population",))
 # What the record of a query held.
 _RECORDED_BY_0_1_0 = ("user", "keys", "measures", "max_keys_per_user", "where", "min_users", "public_keys")
+# In how many times as many keys as the limit users above it counted.
+_CAP_OF_0_1_0 = 4
 _CLOSE = 1e-6
 
 
@@ -103,7 +108,7 @@ class Request:
                 "dataset": self.dataset,
                 "record": _as_recorded_by_0_1_0(known.facts()),
                 "measures": [repr(measure) for measure in query.measures],
-                "plan": known.sql(),
+                "plan": Explanation(replace(known.planned, plan=_as_cut_by_0_1_0(known))).sql(),
                 "public_keys": _digest_of_0_1_0(query.public_keys),
             }
             | ({} if self.relation is None else {"relation": self.relation.select})
@@ -115,6 +120,18 @@ class Request:
         return all(record[name] == facts[name] for name in ("query", "pipeline")) and all(
             _is_close(record[name], facts[name]) for name in ("guarantee", "noise")
         )
+
+
+def _as_cut_by_0_1_0(known: Explanation) -> tuple[Noise, ...]:
+    """Plan as when users above the limit counted in up to four times as many keys: cut to these before they were clipped."""
+    made: dict[str, Node] = {}
+    for step in steps(known.plan):
+        again = reading(step, made)
+        if isinstance(again, Clip):
+            order = (KEY_ORDER, *known.calibrated.keys)
+            again = replace(again, source=KeepFew("safe", again.source, USER, order, _CAP_OF_0_1_0 * again.limit))
+        made[step.name] = again
+    return tuple(reading(stage, made) for stage in known.plan)
 
 
 def _hash(question: Mapping[str, Any]) -> str:

@@ -12,6 +12,7 @@ from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, open_count
 from plume.mechanisms.rows import NUMBERS, condition, given, values
+from plume.noise.batches import column_of
 from plume.plan.aggregates import Aggregates, Count, CountValues, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Literal
 from plume.plan.nodes import Size
@@ -99,7 +100,7 @@ class CountRecords(Measure):
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""
-        return {self.name: pa.array(noised["records"])}
+        return {self.name: column_of(noised["records"])}
 
 
 @dataclass(frozen=True)

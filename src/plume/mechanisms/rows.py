@@ -1,6 +1,5 @@
 """Which rows and values of the table a measure reads: those a condition holds for, and of these the ones that are numbers."""
 
-from plume.condition import parse_condition
 from plume.plan.aggregates import CountValues
 from plume.plan.expressions import Column, Expression, Number, When
 from plume.plan.types import Kind
@@ -11,7 +10,11 @@ NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT, Kind.BOOLEAN})
 
 def condition(where: str | None) -> Expression | None:
     """Read a condition on rows, or raise ConditionError."""
-    return None if where is None else parse_condition(where)
+    if where is None:
+        return None
+    from plume.condition import parse_condition  # noqa: PLC0415 - a parser takes long to load, and few queries have a condition
+
+    return parse_condition(where)
 
 
 def given(where: str | None, of: Expression) -> Expression:

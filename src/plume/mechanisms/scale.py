@@ -24,6 +24,7 @@ _MOMENTS = frozenset({Kind.DATE, Kind.TIMESTAMP})
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = 86_400_000_000
+_A_DATE = "datetime.date(2026, 1, 31)"
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ def _position(name: str, bound: Any) -> float:
         case int() | float() if abs(bound) <= LARGEST_BOUND:
             return float(bound)
     known = "; bounds of counts, sums and means are chosen by it, and no others" if bound == AUTO else ""
+    dates = f", such as {_A_DATE}" if isinstance(bound, str) and bound != AUTO else ""
     raise RangeError(
-        f"{name} is {shown(bound)}{known}; it must be a number of at most {LARGEST_BOUND:g}, a date or a timestamp."
+        f"{name} is {shown(bound)}{known}; it must be a number of at most {LARGEST_BOUND:g}, a date or a timestamp{dates}."
     )

@@ -13,6 +13,7 @@ from plume.mechanisms.measure import PER_GROUP, Form, Measure, SqlForm
 from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.open_bound import OpenBound, between, in_fine_steps, is_open, on_grid, open_bound
 from plume.mechanisms.rows import NUMBERS, condition, given
+from plume.noise.batches import column_of
 from plume.plan.aggregates import Aggregates, Sum
 from plume.plan.expressions import Absolute, Clamp, Column, Columns, Quantise
 from plume.plan.nodes import Size
@@ -110,7 +111,7 @@ class SumOfTotals(Measure):
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Leave the grid."""
-        return {self.name: pa.array(noised["total"].astype(np.float64) * float(self._grid().unit))}
+        return {self.name: column_of(noised["total"].astype(np.float64) * float(self._grid().unit))}
 
 
 @dataclass(frozen=True)

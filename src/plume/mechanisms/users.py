@@ -10,6 +10,7 @@ from plume.arguments import call_checked
 from plume.mechanisms.measure import Form, Measure
 from plume.mechanisms.mechanism import Mechanism, Part, State, number, size_of
 from plume.mechanisms.rows import condition, given
+from plume.noise.batches import column_of
 from plume.plan.aggregates import Aggregates, CountValues, Sum
 from plume.plan.expressions import Clamp, Column, Columns, Literal
 from plume.plan.nodes import Size
@@ -64,7 +65,7 @@ class CountUsers(Measure):
 
     def noise(self, noised: State) -> Mapping[str, pa.Array]:
         """Release the noised counts, which stay integers."""
-        return {self.name: pa.array(noised["users"])}
+        return {self.name: column_of(noised["users"])}
 
 
 @call_checked()

@@ -12,5 +12,12 @@ def exact_integers(batch: pa.RecordBatch, column: str) -> NDArray[np.int64]:
     values = batch.column(column)
     if values.type != pa.int64() or values.null_count:
         raise PlumeBug(f"column {column} of exact states does not hold 64-bit integers only")
-    integers: NDArray[np.int64] = values.to_numpy(zero_copy_only=True)
-    return integers
+    # Not by `to_numpy`, which loads pandas.
+    _, buffer = values.buffers()
+    return np.frombuffer(buffer, np.int64, len(values), 8 * values.offset) if len(values) else np.empty(0, np.int64)
+
+
+def column_of(values: NDArray[np.int64] | NDArray[np.float64] | NDArray[np.bool_]) -> pa.Array:
+    """Give numbers, or what is true and false, as a column; not by `pyarrow.array`, which loads pandas."""
+    held = np.packbits(values.view(np.uint8), bitorder="little") if values.dtype == np.bool_ else values.copy()
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(held)])

@@ -1,8 +1,9 @@
 """Rows as CSV that a spreadsheet can open: what it would run as a formula is text there."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -38,7 +39,14 @@ def _to_csv(rows: pa.Table, *, header: bool) -> bytes:
 def csv_safe(rows: pa.Table) -> pa.Table:
     """Make rows fit for CSV: bytes and far dates become text, and text or names that are formulas to a spreadsheet get an apostrophe."""
     columns = [_safe_column(column) for column in rows.columns]
-    return pa.table(columns, names=_defused(pa.array(rows.column_names, pa.string())).to_pylist())
+    return pa.table(columns, names=_defused(_text_column(rows.column_names)).to_pylist())
+
+
+def _text_column(texts: Sequence[str]) -> pa.Array:
+    """Give texts as a column; not by `pyarrow.array`, which loads pandas."""
+    written = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, written)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(written), pa.py_buffer(ends), pa.py_buffer(b"".join(written)))
 
 
 def _safe_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -51,5 +59,4 @@ def _safe_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _defused(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    quoted = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, pa.scalar("", texts.type))
-    return pc.if_else(pc.match_substring_regex(texts, _FORMULA), quoted, texts)
+    return pc.replace_substring_regex(texts, f"({_FORMULA})", r"'\1")

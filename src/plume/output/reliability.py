@@ -19,6 +19,15 @@ def unreliable_values(rows: pa.Table, columns: Sequence[str]) -> dict[str, pa.Ch
     return {name: pc.fill_null(pc.invert(rows.column(f"{name}{RELIABLE}")), fill_value=False) for name in shown}
 
 
+def noisy_keys(noisy: pa.ChunkedArray) -> str:
+    """Say in how many keys a column is too noisy; where that is in all of them, it may hold no such values as are asked for."""
+    many, keys = pc.sum(noisy).as_py(), len(noisy)
+    advice = (
+        " (raise epsilon, or check that the values have the type and the range of their bounds)" if many == keys else ""
+    )
+    return f"too noisy in {many:,} of {keys:,} {'keys' if keys > 1 else 'key'}{advice}"
+
+
 def without_unreliable(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """Put NULL in the place of unreliable values of these columns."""
     for name, unreliable in unreliable_values(rows, columns).items():

@@ -15,7 +15,7 @@ from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.calibrated_query import moved_by_size
 from plume.calibration.columns import MeasureColumns
 from plume.mechanisms.tally import NoisyTally, tally_of
-from plume.noise.batches import exact_integers
+from plume.noise.batches import column_of, exact_integers
 from plume.noise.correlated import CorrelatedGaussian
 from plume.noise.entropy import Entropy
 from plume.plan.nodes import Account, KnownKeys, Moved
@@ -72,7 +72,7 @@ class SelectKeys:
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Keep the rows the strategy keeps, without their weight."""
         kept = self.strategy.keep(exact_integers(batch, WEIGHT), entropy)
-        return batch.select(list(self.keys)).filter(pa.array(kept))
+        return batch.select(list(self.keys)).filter(column_of(kept))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,8 +94,8 @@ class SelectAndReleaseUsers(SelectKeys):
     def noise(self, batch: pa.RecordBatch, entropy: Entropy) -> pa.RecordBatch:
         """Keep the rows whose noised number reaches the threshold, with that number."""
         noised, shown = self.strategy.release(exact_integers(batch, WEIGHT), entropy)
-        columns = [*(batch.column(key) for key in self.keys), *(pa.array(noised) for _ in self.columns)]
-        return pa.RecordBatch.from_arrays(columns, names=list(self.writes)).filter(pa.array(shown))
+        columns = [*(batch.column(key) for key in self.keys), *(column_of(noised) for _ in self.columns)]
+        return pa.RecordBatch.from_arrays(columns, names=list(self.writes)).filter(column_of(shown))
 
 
 @dataclass(frozen=True)

@@ -144,18 +144,13 @@ def keep_few(calibrated: CalibratedQuery, source: Node, *, name: str) -> KeepFew
 def safe_contributions(calibrated: CalibratedQuery, selected_rows: Node) -> Map:
     """The second bounding, D_safe: users above the limit keep as many keys as it allows.
 
-    With Gaussian noise they keep up to four times as many, and are clipped together to the norm of the limit.
+    With Gaussian noise they keep all, and are clipped together to the norm of the limit.
     """
-    safe = keep_counted(calibrated, selected_rows)
     if not calibrated.clips:
+        safe = keep_few(calibrated, selected_rows, name="safe")
         return Map("safe_contributions", safe, (*keys(calibrated), *contributions(calibrated)))
-    clipped = Clip("clipped", safe, USER, _factors(calibrated), calibrated.max_keys_per_user)
+    clipped = Clip("clipped", selected_rows, USER, _factors(calibrated), calibrated.max_keys_per_user)
     return Map("safe_contributions", clipped, (*keys(calibrated), *_shrunk_contributions(calibrated)))
-
-
-def keep_counted(calibrated: CalibratedQuery, above: Node) -> KeepFew:
-    """Of users above the limit, the keys that count in measures at all: as many as the limit, or those before clipping."""
-    return KeepFew("safe", above, USER, (KEY_ORDER, *calibrated.keys), calibrated.keys_before_clipping)
 
 
 def bound(calibrated: CalibratedQuery, source: CountKeys, *, name: str) -> Append:

@@ -290,6 +290,8 @@ class OnePass:
     source: "Node"
     user: str
     makes: tuple["Node", ...]
+    stands_for: tuple[str, ...] = ()
+    """The names of the steps of the query's plan that are not run, in their order."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -21,7 +21,15 @@ _ELSEWHERE: Mapping[str, str] = {
     **{unit: _MONTHS.replace("MONTH", unit).replace("month", unit.lower()) for unit in _UNITS},
     **dict.fromkeys(("DATE_PART", "DATEPART", "MONTHNAME"), _MONTHS),
     **dict.fromkeys(("STRFTIME", "TO_CHAR", "DATE_FORMAT", "FORMAT_DATE", "FORMAT_TIMESTAMP"), "DATE_TRUNC(x, MONTH)"),
-    **dict.fromkeys(("LEFT", "MID"), "SUBSTR(x, 1, 3)"),
+    **dict.fromkeys(("LEFT", "MID", "SPLIT", "SPLIT_PART", "REGEXP_EXTRACT"), "SUBSTR(x, 1, 3)"),
+    **dict.fromkeys(("WEEKDAY", "DAYOFWEEK", "DAYNAME"), "EXTRACT(DAYOFWEEK FROM x)"),
+    **dict.fromkeys(("TO_DATE", "PARSE_DATE", "STRPTIME"), "CAST(x AS DATE) for dates such as 2026-01-31"),
+    **dict.fromkeys(
+        ("DATE_ADD", "DATE_SUB", "DATE_DIFF", "DATEDIFF"), "the date that is meant, as in x > DATE '2026-01-31'"
+    ),
+    **dict.fromkeys(("REGEXP_CONTAINS", "REGEXP_LIKE", "REGEXP_MATCHES", "CONTAINS", "INSTR"), "x LIKE '%word%'"),
+    **dict.fromkeys(("REPLACE", "REGEXP_REPLACE"), "CASE WHEN x = 'old' THEN 'new' ELSE x END"),
+    **dict.fromkeys(("CONCAT", "CONCAT_WS"), "each of them as a key of its own"),
 }
 """Functions by their names elsewhere, and what comes nearest here."""
 _CALLED = re.compile(r"\s*(\w+)\s*\(")
@@ -32,7 +40,7 @@ _ALIKE = 0.85
 def written_instead(refused: str) -> str:
     """Say what to write in the place of a part of a statement, if anything is near, and what an expression may hold."""
     called = _CALLED.match(refused)
-    name = called[1].upper() if called else ""
+    name = called[1].upper() if called else "CONCAT" if "||" in refused else ""
     near = get_close_matches(name, (*_FUNCTIONS, _LAST, *CALLS), n=1, cutoff=_ALIKE)
     supported = f"{', '.join((*_FORMS, *_FUNCTIONS))} and {_LAST}"
     if name in _ELSEWHERE:

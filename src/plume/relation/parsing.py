@@ -135,4 +135,5 @@ def _told(source: Text, error: ParseError) -> StatementError:
     described = str(first.get("description") or "unexpected").rstrip(".")
     if "Required keyword" in described:
         described = "something is missing"
+    described = described.partition(" but got <")[0]  # the parser's own notes about a token
     return source.refusal(max(end - len(near), 0), f"this cannot be read as SQL near {near!r}: {described.lower()}.")

@@ -202,7 +202,9 @@ def _refusal(text: Text, tree: Tree) -> StatementError:
         )
     if isinstance(tree, _VOLATILE):
         return text.refusal(
-            tree, f"{text.quote(tree)!r} changes from call to call, so that rows would not depend on data alone."
+            tree,
+            f"{text.quote(tree)!r} changes from call to call, so that rows would not depend on data alone; "
+            "write a constant, such as DATE '2026-01-31'.",
         )
     if isinstance(tree, exp.Star):
         return text.refusal(tree, "* must stand alone, in a SELECT from one table; name the columns.")

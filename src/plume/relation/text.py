@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from sqlglot import exp
+
 from plume.errors import StatementError, UsageError
 from plume.redaction import Redaction
 
@@ -42,7 +44,7 @@ class Text:
         """Quote a part as it was written, shortened."""
         starts = [part.meta["start"] for part in tree.walk() if "start" in part.meta]
         ends = [part.meta["end"] for part in tree.walk() if "end" in part.meta]
-        quoted = self._closed(min(starts), max(ends) + 1) if starts else type(tree).__name__.upper()
+        quoted = self._closed(min(starts), max(ends) + 1) if starts else _named(tree)
         return quoted if len(quoted) <= _LONGEST_QUOTE else f"{quoted[: _LONGEST_QUOTE - 3]}..."
 
     def _closed(self, start: int, end: int) -> str:
@@ -52,6 +54,10 @@ class Text:
         ):
             end = self.text.index(")", end) + 1
         return self.text[start:end]
+
+
+def _named(tree: Tree) -> str:
+    return str(tree.sql_name()) if isinstance(tree, exp.Func) else type(tree).__name__.upper()
 
 
 def start_of(tree: Tree) -> int:

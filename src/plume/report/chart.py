@@ -25,6 +25,9 @@ _ATTRIBUTES = frozenset(
 _FEW_POINTS = 20
 # And at more places than this an axis is marked at round numbers.
 _FEW_PLACES = 12
+# Large numbers are written in words on an axis, and beyond them with exponents.
+_LARGE = ((10**12, " trillion"), (10**9, " billion"), (10**6, " million"))
+_TOO_LARGE = 10**15
 _COLOURS = ("#8560d0", "#d9822b", "#2e9e83", "#d14c7d", "#4a90d9", "#9a9a2c", "#8a6d5a", "#7a7a8c")
 # More curves than colours are told apart by their dashes.
 _DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3])
@@ -138,7 +141,8 @@ def _draw(specification: dict[str, Any]) -> str:
 
 def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
     place = {"field": "place", "type": "ordinal", "sort": None, "axis": None}
-    value = {"type": "quantitative", "title": None, "axis": {"tickCount": layout.width // 80, "format": ",~r"}}
+    labels = _labels([end for bar in bars for end in (bar.low, bar.high, bar.value)])
+    value = {"type": "quantitative", "title": None, "axis": {"tickCount": layout.width // 80, **labels}}
     beside = {"type": "text", "baseline": "middle", "aria": False}
     shifted = {"yOffset": layout.shift}
     layers = [
@@ -186,7 +190,12 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
     ticks = {"values": _ticks([point.x for point in points])}
     encoding = {
         "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
-        "y": axis | {"field": "y", "title": figure.up, "axis": {"format": ",~r", "tickCount": layout.ticks}},
+        "y": axis
+        | {
+            "field": "y",
+            "title": figure.up,
+            "axis": {"tickCount": layout.ticks} | _labels([point.y for point in points]),
+        },
         "color": told | {"scale": {"domain": series, "range": colours}},
     }
     dashed = {"strokeDash": told | {"scale": {"domain": series, "range": dashes}}}
@@ -198,6 +207,8 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
         "config": {
             "view": {"stroke": None},
             "axis": {"domain": False, "ticks": False, "labelFontSize": 12, "titleFontSize": 12, "labelPadding": 6},
+            # Letters of the page may be wider than those that the place of the title is computed from.
+            "axisY": {"titlePadding": 18},
             "axisX": {"labelOverlap": "greedy", "labelSeparation": 8, "format": ",~r"},
             "legend": {"orient": "bottom", "columns": layout.columns, "columnPadding": 30, "labelLimit": layout.limit}
             | {
@@ -216,6 +227,16 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
             {"transform": [{"filter": "datum.marked"}], "mark": large},
         ],
     }
+
+
+def _labels(numbers: Sequence[float]) -> dict[str, str]:
+    """Write the numbers of an axis so that they stay short."""
+    largest = max((abs(number) for number in numbers if math.isfinite(number)), default=0)
+    if largest >= _TOO_LARGE:
+        return {"format": ".3~e"}
+    size, word = next(((size, word) for size, word in _LARGE if largest >= size), (1, ""))
+    in_words = f"datum.value ? format(datum.value / {size}, ',~r') + '{word}' : '0'"
+    return {"labelExpr": in_words} if word else {"format": ",~r"}
 
 
 def _ticks(places: Sequence[float]) -> list[float]:

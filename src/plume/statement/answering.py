@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from plume.arguments import call_checked
-from plume.condition import pointing_to_quotes
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.default_engine import default_engine, refuse_other_than_engine
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
@@ -16,6 +15,7 @@ from plume.engines.execute import OnStep
 from plume.errors import without_secrets
 from plume.explanation import Explanation
 from plume.ledger.ledger import Dataset, Ledger
+from plume.missing_column import pointing_to_names
 from plume.output.reliability import RELIABLE
 from plume.plan.types import Kind
 from plume.query import Query
@@ -80,7 +80,7 @@ def sql(  # noqa: PLR0913 - all of them are the caller's
 
 def answer(stated: StatementQuery, **settings: Any) -> Release:
     """Answer the query of a statement with the settings of `plume.run`, and sort what was released."""
-    with pointing_to_quotes([stated.statement.text.text]):
+    with pointing_to_names([stated.statement.text.text]):
         release = run(stated.query, stated.data, **settings)
     ordering = stated.statement.ordering
     sorted_release = release.taken(ordering.places(release.rows))

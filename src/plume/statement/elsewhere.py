@@ -26,6 +26,10 @@ FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("STDDEV", "STDDEV_SAMP", "STD", "ANON_STDDEV_POP"), _DEVIATION),
     **dict.fromkeys(("COUNTIF", "COUNT_IF"), _CONDITION),
     **dict.fromkeys(("MEAN", "ANON_AVG"), _MEAN),
+    **dict.fromkeys(
+        ("STRING_AGG", "ARRAY_AGG", "GROUP_CONCAT", "LISTAGG"),
+        "the column into GROUP BY: values are shown as groups only",
+    ),
     "ANON_COUNT": "COUNT(*, contribution_bounds_per_group => (0, 5))",
     "ANON_SUM": "SUM(x, contribution_bounds_per_group => (0, 60))",
 }
@@ -35,10 +39,22 @@ ENDS: Mapping[str, str] = {
     "MAX": f"PERCENTILE_CONT(x, 0.99, contribution_bounds_per_row => (0, 60)){_ENDS}",
 }
 """Aggregates that are known below the private SELECT only, and what to write in it."""
+AROUND: Mapping[str, str] = {
+    "Filter": f"in the place of FILTER write {_CONDITION}",
+    "WithinGroup": f"in the place of WITHIN GROUP write {_PERCENTILE}",
+}
+"""What may stand around an aggregate elsewhere, by the names of sqlglot's trees."""
+GROUPINGS: Mapping[str, str] = {"Rollup": "ROLLUP", "Cube": "CUBE", "GroupingSets": "GROUPING SETS"}
+"""What GROUP BY may hold elsewhere, by the names of sqlglot's trees."""
 CLAUSES: Mapping[str, str] = {
     "ANONYMIZATION": "WITH ANONYMIZATION is an earlier name of this clause",
     "AGGREGATION_THRESHOLD": "WITH AGGREGATION_THRESHOLD adds no noise, so it is not differential privacy",
 }
 """What may stand behind SELECT WITH elsewhere."""
-OPTIONS: Mapping[str, str] = {"kappa": "max_groups_contributed", "k_threshold": "min_privacy_units_per_group"}
-"""Options by their earlier names."""
+OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("kappa", "max_keys_per_user"), "max_groups_contributed"),
+    **dict.fromkeys(("k_threshold", "min_users"), "min_privacy_units_per_group"),
+    **dict.fromkeys(("user", "user_id", "unit"), "privacy_unit_column"),
+    "selection": "group_selection_strategy",
+}
+"""Options by their earlier names, and by those of Python."""

@@ -19,6 +19,7 @@ from plume.relation.relations import PARTS, BaseTable, Call, Select, Source, uni
 from plume.relation.scalars import is_call
 from plume.relation.text import Text, Tree
 from plume.settings import AUTO
+from plume.statement import elsewhere
 from plume.statement.building import Builder, Find
 from plume.statement.clauses import meant
 from plume.statement.measures import Aggregate, Columns, leaves_out_bounds, make_measure
@@ -169,6 +170,10 @@ class _PrivateSelect:
             raise self.text.refusal(
                 select.args["group"], f"GROUP BY {others[0].upper()} is not supported in a private SELECT."
             )
+        for item in group.expressions if group is not None else ():
+            if grouping := elsewhere.GROUPINGS.get(type(item).__name__):
+                refused = f"{grouping} is not known in a private SELECT; write one statement for each grouping, each with a budget."
+                raise self.text.refusal(item, refused)
 
     def _groups(self, select: Tree) -> list[Tree]:
         """Read what is grouped by, over the sources.
@@ -214,9 +219,8 @@ class _PrivateSelect:
             tree = item.this if isinstance(item, exp.Alias) else item
             if any(is_call(part) for part in tree.walk()):
                 if not is_call(tree) or isinstance(tree, exp.Window):
-                    raise self.text.refusal(
-                        item, "an aggregate of a private SELECT stands alone; compute with it afterwards."
-                    )
+                    otherwise = elsewhere.AROUND.get(type(tree).__name__, "compute with it afterwards")
+                    raise self.text.refusal(item, f"an aggregate of a private SELECT stands alone; {otherwise}.")
                 measures.append(make_measure(self.text, Aggregate(tree, item.alias or None), columns))
                 listed.append((next(iter(measures[-1].columns)), item))
             else:

@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from plume.errors import StatementError
+from plume.errors import StatementError, type_in_words
 from plume.relation.parsing import parse, select_before, tokens_of
 from plume.relation.text import Text, Tree, start_of
 from plume.statement import elsewhere
@@ -46,8 +46,7 @@ class Parsed:
 
 def read(text: str, dialect: str) -> Parsed:
     """Parse a statement in the dialect of an engine."""
-    if not isinstance(text, str) or not text.strip():
-        raise StatementError("the statement is empty; write " + _FORM, line=1, column=1)
+    _refuse_other_than_text(text)
     source = Text(text, dialect)
     if len(text) > _LONGEST:
         raise source.refusal(0, f"the statement is longer than {_LONGEST:,} characters.")
@@ -61,6 +60,19 @@ def read(text: str, dialect: str) -> Parsed:
             tokens[begin].start, "the private SELECT must be the whole statement; UNION it afterwards."
         )
     return Parsed(source, select, options, tokens[begin].start, _words([*tokens[:begin], *_unsorted(tokens[end:])]))
+
+
+def _refuse_other_than_text(text: Any) -> None:
+    """Refuse what is not text, is empty or names a file."""
+    if not isinstance(text, str):
+        refused = f"the statement is {type_in_words(text)}; it must be text, such as {_FORM}"
+    elif not text.strip():
+        refused = f"the statement is empty; write {_FORM}"
+    elif text.strip().lower().endswith(".sql") and len(text.split()) == 1:
+        refused = f"the statement is {text.strip()!r}; give the text of the file, as in pathlib.Path({text.strip()!r}).read_text()."
+    else:
+        return
+    raise StatementError(refused, line=1, column=1)
 
 
 def _tokens(source: Text, dialect: str) -> list[Any]:

@@ -95,7 +95,7 @@ def estimate(
 
 
 def _counted(calibrated: CalibratedQuery, piece: Piece, shown: Floats) -> _Counted:
-    most, chances = calibrated.keys_before_clipping, shown[piece.key]
+    most, chances = calibrated.most_keys, shown[piece.key]
     others = piece.by_user(chances) - chances
     if others.max() <= most - 1:
         return _Counted(chances, 1.0, 1.0)

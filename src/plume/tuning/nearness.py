@@ -114,7 +114,7 @@ def _points(calibrated: CalibratedQuery, goal: Goal) -> tuple[Floats, Floats]:
     return (counting - mean) / spread, np.diff(below, prepend=0.0, append=1.0)
 
 
-def _counting(goal: Goal, most: int, weight: Callable[[int], float]) -> tuple[float, float]:
+def _counting(goal: Goal, most: float, weight: Callable[[int], float]) -> tuple[float, float]:
     """The mean and the standard deviation of what the users of a key weigh who count in it, if each counts in up to `most` keys."""
     groups = [(goal.users * share, min(1.0, most / keys), weight(keys)) for keys, share in goal.keys_of_users]
     mean = math.fsum(users * chance * each for users, chance, each in groups)
@@ -143,14 +143,14 @@ def _left_out(strategy: SelectionStrategy, goal: Goal) -> float:
 
 def _kept(calibrated: CalibratedQuery, measure: MeasureColumns, goal: Goal) -> tuple[float, float]:
     """How much of what users add to a measure counts, if all their keys are shown: mean and standard deviation."""
-    limit, most = calibrated.max_keys_per_user, calibrated.keys_before_clipping
+    limit, most = calibrated.max_keys_per_user, calibrated.most_keys
     (part,), truth = calibrated.parts_of(measure), goal.targets[measure.mechanism.name].truth
     adds = 1.0  # of the most that a user can add
     if truth is not None and not part.part.spread:
         adds = min(1.0, truth / goal.users / (part.part.absolute * float(part.part.unit)))
 
     def counts(keys: int) -> float:
-        return min(1.0, math.sqrt(limit / min(keys, most)) / adds) if calibrated.clips else 1.0
+        return min(1.0, math.sqrt(limit / keys) / adds) if calibrated.clips else 1.0
 
     mean, spread = _counting(goal, most, counts)
     return mean / goal.users, spread / goal.users

@@ -15,7 +15,6 @@ from scipy import sparse
 
 from plume.calibration.calibrated_query import CalibratedQuery, calibrate
 from plume.calibration.columns import MeasureColumns
-from plume.condition import pointing_to_quotes
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.execute import run_step
@@ -23,6 +22,7 @@ from plume.mechanisms.count import LARGEST_COUNT, CountRecords
 from plume.mechanisms.mechanism import Mechanism
 from plume.mechanisms.sum import SumOfTotals
 from plume.mechanisms.users import CountUsers
+from plume.missing_column import pointing_to_names
 from plume.pipelines.steps import INPUT, by_user, rows
 from plume.plan.analysis import steps
 from plume.plan.dialect import identifier
@@ -168,7 +168,7 @@ def read_pairs(query: Query, data: Any, engine: DuckDB, sizes: Collection[Size] 
     combined = by_user(calibrated, rows(calibrated)).source
     relation = relation_for(query, data, engine)
     tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
-    with pointing_to_quotes(written_texts(query)), engine.open(tables) as session:
+    with pointing_to_names(written_texts(query)), engine.open(tables) as session:
         read_rows(session, query, relation, source=described(data))
         printed = print_plan(combined, session.printer())
         for step in steps(combined):

@@ -89,14 +89,14 @@ def test_a_limit_whose_noise_could_not_be_drawn_is_not_on_offer() -> None:
 
 
 def test_the_estimate_is_what_is_lost_and_the_noise() -> None:
-    """A thousand users with 100 keys; at a limit of 25 they keep 100 keys, of half the size, and lose 50,000 in 500 keys."""
+    """A thousand users with 100 keys; at a limit of 25 they count in all of them by a half, and lose 50,000 in 500 keys."""
     known = read_keys_per_user(histogram({100: 1000}), make_plan(QUERY).choice, selected=500)
     middle = float(known.keys[0])
-    assert known.lost(25, kept=100) == pytest.approx(1000 * (middle - math.sqrt(25 * middle)))
-    assert known.lost(10, kept=40) == pytest.approx(1000 * (middle - 20))
-    assert known.lost(150, kept=600) == 0
-    costs_of = {limit: known.lost(limit, kept=4 * limit) / 500 + 3.0 * math.sqrt(limit) for limit in CANDIDATES}
-    chosen = choose_limit(known, selected=500, noise=3.0, parts=1, kept=4, largest=10**6)
+    assert known.lost(25) == pytest.approx(1000 * (middle - math.sqrt(25 * middle)))
+    assert known.lost(10) == pytest.approx(1000 * (middle - math.sqrt(10 * middle)))
+    assert known.lost(150) == 0
+    costs_of = {limit: known.lost(limit) / 500 + 3.0 * math.sqrt(limit) for limit in CANDIDATES}
+    chosen = choose_limit(known, selected=500, noise=3.0, parts=1, largest=10**6)
     assert costs_of[chosen] == min(costs_of.values())
 
 

@@ -70,6 +70,45 @@ BAD: dict[str, tuple[list[str], dict[str, str], str]] = {
     "floats as users": (["rows.parquet"], {"--user": "v"}, "user column 'v' is floating-point"),
     "floats as keys": (["rows.parquet"], {"--key": "v"}, "key column 'v' is floating-point"),
     "text as value": (["rows.parquet"], {"--measure": "sum(t, 0, 1)"}, "column 't' is text; a value must be a number"),
+    "text without quotes": (["rows.parquet"], {"--where": "t = x"}, "Text is written in single quotes: 'x'."),
+    "a date without quotes": (["rows.parquet"], {"--where": "t > 2026-01-31"}, "A date is written DATE '2026-01-31'."),
+    "a date of another form": (
+        ["rows.parquet"],
+        {"--where": "t > DATE '31.01.2026'"},
+        "A date is written DATE '2026-01-31'.",
+    ),
+    "a comparison with NULL": (["rows.parquet"], {"--where": "t = NULL"}, "What is missing is found by IS NULL."),
+    "an and of other languages": (
+        ["rows.parquet"],
+        {"--where": "k = 'x' && v > 1"},
+        "are joined by AND, and not by &&.",
+    ),
+    "an expression as key": (
+        ["rows.parquet"],
+        {"--key": "LOWER(k)"},
+        "Keys may be expressions, under names of their own: --key-as name 'LOWER(k)'.",
+    ),
+    "two keys in one": (
+        ["rows.parquet"],
+        {"--key": "k,t"},
+        "If these are columns: repeat the option for several columns.",
+    ),
+    "half of a computed key": (
+        ["rows.parquet", "--key-as", "letter"],
+        {},
+        "Option '--key-as' takes NAME EXPRESSION, such as month 'DATE_TRUNC(day, MONTH)'.",
+    ),
+    "a part and its weight in one": (
+        ["rows.parquet"],
+        {"--share": "count=2"},
+        "'--share' takes PART WEIGHT, such as users 2.",
+    ),
+    "an option of other commands": (["rows.parquet"], {"--limit": "4"}, "Did you mean '--max-keys-per-user'?"),
+    "a bound that is a date of another form": (
+        ["rows.parquet"],
+        {"--measure": "mean(t, '31.01.2026', '1.2.2026')"},
+        "a date or a timestamp, such as '2026-01-31'.",
+    ),
     "a wrong comparison": (
         ["rows.parquet"],
         {"--where": "t > 5"},

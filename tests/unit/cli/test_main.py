@@ -101,6 +101,17 @@ def test_explain_prints_the_explanation_and_touches_no_data(invoke: Invoke, aske
     assert result.stdout.startswith("plume: 3 shuffles\nguarantee  (50, ")
 
 
+def test_explain_says_of_data_that_it_reads_none(invoke: Invoke, asked: list[str]) -> None:
+    result = invoke("explain", "searches.csv", *asked)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert " explain' reads no data; leave 'searches.csv' out." in result.stderr
+
+
+def test_numbers_of_trials_may_be_powers_of_ten(invoke: Invoke, asked: list[str]) -> None:
+    result = invoke("audit", *asked, "--trials", "1e3")
+    assert "'1e3' is not a whole number from 4,000 to 100,000,000" in result.stderr
+
+
 def test_explain_knows_the_other_pipelines(invoke: Invoke, asked: list[str]) -> None:
     assert invoke("explain", *asked, "--pipeline", "naive").stdout.startswith("naive: 5 shuffles")
 

@@ -21,6 +21,19 @@ INTERRUPTIBLE = (
     "from plume.cli.main import main; main(sys.argv[1:])"
 )
 HEAVY = {"duckdb", "numpy", "pyarrow", "rich", "sqlglot", "mpmath", "pandas", "polars"}
+# What few runs need, and every run would wait for. Arrow loads pandas where it is given objects of Python or NumPy.
+SELDOM_NEEDED = {
+    "pandas",
+    "polars",
+    "sqlglot",
+    "dp_accounting",
+    "numba",
+    "pyspark",
+    "scipy.stats",
+    "jinja2",
+    "rich",
+    "redis",
+}
 
 
 def plume(*args: object) -> subprocess.CompletedProcess[str]:
@@ -50,6 +63,14 @@ def test_help_imports_nothing_heavy(args: list[str]) -> None:
     code = f"import sys; from plume.cli.main import main; main({args}, standalone_mode=False); print(*sys.modules, file=sys.stderr)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
     assert not HEAVY & set(run.stderr.split())
+
+
+def test_a_plain_run_imports_nothing_that_it_does_not_need(searches: Path, asked: list[str]) -> None:
+    args = ["run", str(searches), *asked, "--quiet"]
+    code = f"import sys; from plume.cli.main import main; main({args}, standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+    assert "duckdb" in run.stderr.split()
+    assert not SELDOM_NEEDED & set(run.stderr.split())
 
 
 def test_a_reader_who_leaves_early_hears_nothing(searches: Path, asked: list[str]) -> None:

@@ -67,7 +67,7 @@ def test_the_command_line_has_the_last_word(query: Path, invoke: Invoke) -> None
 
 def test_a_file_is_for_the_audit_too(query: Path, invoke: Invoke) -> None:
     result = invoke("audit", "--query", query, "--trials", "1")
-    assert "1 is not a whole number from 4,000" in result.stderr
+    assert "'1' is not a whole number from 4,000" in result.stderr
 
 
 def test_a_file_may_leave_the_limit_open(tmp_path: Path) -> None:

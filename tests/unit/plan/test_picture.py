@@ -88,7 +88,7 @@ def test_columns_have_the_names_that_callers_gave_them() -> None:
     assert stops["by_user_combined"].doing == "by member, city, day"
     assert stops["keyed"].shuffled_by == ("city", "day")
     assert stops["bounded"].doing == "at most 64 keys per member"
-    assert stops["safe"].doing == "at most 24 keys per member"
+    assert stops["clipped"].doing == "clipped to the norm of 6 keys"
 
 
 @pytest.mark.parametrize("pipeline", PIPELINES)

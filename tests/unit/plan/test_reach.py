@@ -79,10 +79,15 @@ def without_filter(node: Map) -> Node:
     return replace(node, where=None)
 
 
+def by_key(node: KeepFew | Clip | CountKeys) -> Node:
+    return replace(node, user="key_1")
+
+
 BROKEN = {
     "plume without its first bounding": ("plume", "bounded", skip, "selected_keys"),
     "plume without its second bounding": ("plume", "safe", skip, "release"),
     "plume with a second bounding twice as wide": ("plume", "safe", twice_the_limit, "release"),
+    "plume with a second bounding by key": ("plume", "safe", by_key, "release"),
     "plume with users above the limit left uncut": ("plume", "uncut", without_filter, "release"),
     "plume whose uncut users may have twice as many keys": ("plume", "by_user", wider_split, "selected_keys"),
     "plume that counts cut users in both phases": ("plume", "above_limit", without_filter, "release"),
@@ -199,10 +204,6 @@ def test_a_bound_on_another_column_is_no_bound(question: CalibratedQuery) -> Non
     assert "release" in unpaid_noisers(rewrite(plan, "uncut", lambda node: replace(node, where=other)))
 
 
-def by_key(node: KeepFew | Clip | CountKeys) -> Node:
-    return replace(node, user="key_1")
-
-
 def of_whoever_has_the_key(node: Node) -> Node:
     expressions = ((c, Column("key_1" if c == "user_id" else c)) for c in node.columns)
     return Map(f"{node.name}_renamed", node, tuple(expressions))
@@ -214,8 +215,8 @@ def of_one_user(node: Map) -> Node:
 
 OF_OTHERS = {
     "rows are cut by key before selection": ("plume", "bounded", by_key, "selected_keys"),
-    "rows are cut by key after selection": ("plume", "safe", by_key, "release"),
-    "rows are clipped by key": ("naive", "clipped", by_key, "release"),
+    "rows are clipped by key": ("plume", "clipped", by_key, "release"),
+    "joined rows are clipped by key": ("naive", "clipped", by_key, "release"),
     "rows of a key are counted, and not of a user": ("plume", "by_user", by_key, "release"),
     "rows of a selected key are counted": ("naive", "by_user_again", by_key, "release"),
     "rows get the key for their user": ("plume", "above_limit", of_whoever_has_the_key, "selected_keys"),

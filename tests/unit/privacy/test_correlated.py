@@ -50,10 +50,10 @@ def paid(moved: list[int], noise: CorrelatedGaussian) -> Fraction:
 
 
 def random_users(keys: int, limit: int, number: int) -> Iterator[list[int]]:
-    """Users as plans leave them: in up to four times as many keys as the limit, clipped together to the norm of the limit."""
+    """Users as plans leave them: in any number of keys, clipped together to the norm of the limit."""
     random = Random(keys * 1000 + limit)  # noqa: S311 - what is drawn here may be guessed, and must come again
     for _ in range(number):
-        many = random.randint(1, min(4 * limit, keys))
+        many = random.randint(1, keys)
         sizes = [random.choice((1, BOUND, random.randint(1, BOUND))) for _ in range(many)]
         squares, whole = sum(size * size for size in sizes), limit * BOUND**2
         if squares > whole:

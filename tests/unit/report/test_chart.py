@@ -28,3 +28,12 @@ def test_only_values_with_an_interval_have_error_bars(width: float, shapes: int)
     chart = fromstring(draw_bars(bars("a", width=width), WIDE))  # noqa: S314 - our own
     errors = [group for group in chart.iter("g") if "layer_1_" in group.get("class", "")]
     assert sum(len(group) for group in errors) == shapes  # a line and its two ends
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(2_000.0, "2,000"), (4_000_000.0, "4 million"), (3e9, "3 billion"), (2e12, "2 trillion"), (4e20, "4e+20")],
+)
+def test_large_numbers_of_an_axis_are_short(value: float, written: str) -> None:
+    drawn = draw_bars([Bar(0, "a", value, value, value, "")], WIDE)
+    assert f">{written}<" in drawn

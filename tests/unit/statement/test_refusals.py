@@ -57,6 +57,8 @@ WRONG: list[tuple[str, int, int, str]] = [
     (options("epsilon = 1, delta = 1e-5"), 1, 8, "OPTIONS needs privacy_unit_column"),
     (options("epsilon = 1, kappa = 1"), 1, 56, "there is no option kappa; did you mean max_groups_contributed? There are: epsilon,"),
     (options("epsilon = 1, k_threshold = 1"), 1, 56, "did you mean min_privacy_units_per_group?"),
+    (options("epsilon = 1, max_keys_per_user = 8"), 1, 56, "did you mean max_groups_contributed?"),
+    (options("epsilon = 1, user = user_id"), 1, 56, "did you mean privacy_unit_column?"),
     (options("epsilon = 1, size = 1"), 1, 56, "there is no option size. There are: epsilon,"),
     (options("epsilon = -1, max_groups_contributed = 8, privacy_unit_column = user_id"), 1, 43, "epsilon is -1"),
     (options("epsilon = 1, epsilon = 1"), 1, 56, "option epsilon is given twice"),
@@ -91,6 +93,9 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer("recipe, MIN(seconds)"), 2, 9, "MIN is not supported in a private SELECT; write PERCENTILE_CONT(x, 0.01, contribution_bounds_per_row"),
     (outer("recipe, AVG(seconds, contribution_bounds_per_group => (0, seconds))"), 2, 22, "must be two constants"),
     (outer(f"recipe, 1 + {COUNT}"), 2, 9, "stands alone"),
+    (outer("recipe, COUNT(*) FILTER (WHERE seconds > 1)"), 2, 9, "in the place of FILTER write COUNT(IF(condition, 1, NULL)"),
+    (outer("recipe, PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY seconds)"), 2, 9, "in the place of WITHIN GROUP write PERCENTILE_CONT(x, 0.5,"),
+    (outer("recipe, STRING_AGG(kind)"), 2, 9, "in the private SELECT write the column into GROUP BY"),
     (outer("recipe"), 2, 1, "there is no aggregate"),
     (outer(f"seconds, {COUNT}"), 2, 1, "'seconds' is neither grouped by nor an aggregate"),
     (outer(f"*, {COUNT}"), 2, 1, "* is neither"),
@@ -99,6 +104,10 @@ WRONG: list[tuple[str, int, int, str]] = [
     (outer(f"recipe, {COUNT} AS n", "FROM searches GROUP BY recipe HAVING n > 3"), 3, 38, "HAVING is not supported"),
     (outer(f"recipe, {COUNT}", "FROM searches GROUP BY recipe ORDER BY seconds"), 3, 40, "ORDER BY must name a column of the result"),
     (outer(f"recipe, {COUNT}", "FROM searches GROUP BY 7"), 3, 24, "there is no column 7"),
+    (outer(f"recipe, {COUNT}", "FROM searches GROUP BY ROLLUP(recipe)"), 3, 31, "ROLLUP is not known in a private SELECT; write one statement for each"),
+    (outer(f"recipe, {COUNT}", "FROM searches GROUP BY GROUPING SETS ((recipe), ())"), 3, 40, "GROUPING SETS is not known in a private SELECT; write one"),
+    (outer(f"recipe, {COUNT}", "FROM data/rows.parquet GROUP BY recipe"), 3, 10, "cannot be read as SQL near '/'"),
+    (outer(f"recipe, {COUNT}", "FROM /data/rows.parquet GROUP BY recipe"), 3, 6, "near '/': expected table name."),
     (outer(f"recipe, {COUNT}", "FROM nowhere GROUP BY recipe"), 3, 6, "there is no table 'nowhere'"),
     # Tables and names.
     (below("SELECT user_id, recipe FROM read_csv('/etc/passwd')"), 3, 29, "functions that make tables"),
@@ -128,6 +137,10 @@ WRONG: list[tuple[str, int, int, str]] = [
     (below("SELECT kind AS user_id, recipe FROM recipes"), 1, 120, "comes from a public table"),
     (below("SELECT user_id, recipe FROM searches NATURAL JOIN people"), 3, 51, "NATURAL JOIN is not supported"),
     (below("SELECT user_id, COUNTT(*) AS recipe FROM searches"), 3, 17, "'COUNTT(*)' is not known to be a function of one row that never fails; did you mean COUNT?"),
+    (below("SELECT user_id, WEEKDAY(day) AS recipe FROM searches"), 3, 17, "write EXTRACT(DAYOFWEEK FROM x)"),
+    (below("SELECT user_id, recipe || kind AS recipe FROM searches"), 3, 17, "write each of them as a key of its own"),
+    (below("SELECT user_id, recipe FROM searches WHERE REGEXP_CONTAINS(recipe, 'soup')"), 3, 44, "write x LIKE '%word%'"),
+    (below("SELECT user_id, recipe FROM searches WHERE day > CURRENT_DATE"), 3, 44, "'CURRENT_DATE' changes from call to call, so that rows would not depend on data alone; write a constant, such as DATE '2026-01-31'"),
     (below("SELECT user_id, list_sum([1]) AS recipe FROM searches"), 3, 17, "is not known to be a function of one row"),
     (below("SELECT user_id, CAST(seconds AS TEXT) AS recipe FROM searches"), 3, 22, "there is no CAST to TEXT here"),
     (below("SELECT user_id, ANY_VALUE(recipe) AS recipe FROM searches GROUP BY user_id"), 3, 17, "is not known to be a function of one row"),
@@ -143,6 +156,20 @@ WRONG: list[tuple[str, int, int, str]] = [
     (HEAD.replace("privacy_unit", "group_selection_strategy = PUBLIC_GROUPS, privacy_unit")
      + f"recipe, {COUNT}\nFROM searches JOIN (SELECT DISTINCT recipe FROM recipes) USING (recipe) GROUP BY recipe", 3, 37, "PUBLIC_GROUPS needs FROM"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "the statement is a NoneType; it must be text"),
+        (b"SELECT", "the statement is a bytes; it must be text"),
+        (" ", "the statement is empty"),
+        ("searches.sql", "the statement is 'searches.sql'; give the text of the file"),
+    ],
+)
+def test_what_is_no_statement_at_all_is_told_from_one(text: Any, said: str) -> None:
+    with pytest.raises(StatementError, match=said):
+        plume.sql(text, tables=TABLES)
 
 
 def test_there_are_forty_wrong_statements() -> None:

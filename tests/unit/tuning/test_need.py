@@ -23,8 +23,16 @@ MEDIAN, SMALLEST = (make("seconds", 0, 60) for make in (plume.median, plume.mini
 MEANS_OF = {"high_mean": 50.0}
 # Settings of the query, and what is asked: measures of all kinds, all strategies, both noises, all ways to compose.
 SETTINGS = {
-    "weighted Gaussian, by its noise": ({"max_keys_per_user": 16}, {"users": 500, "error": 0.05}),
-    "weighted Gaussian, by selection": ({"max_keys_per_user": 16}, {"users": 60, "error": 1.0}),
+    "the default, by its noise": ({"max_keys_per_user": 16}, {"users": 500, "error": 0.05}),
+    "the default, by selection": ({"max_keys_per_user": 16}, {"users": 60, "error": 1.0}),
+    "weighted Gaussian, by its noise": (
+        {"selection": "weighted_gaussian", "max_keys_per_user": 16},
+        {"users": 500, "error": 0.05},
+    ),
+    "weighted Gaussian, by selection": (
+        {"selection": "weighted_gaussian", "max_keys_per_user": 16},
+        {"users": 60, "error": 1.0},
+    ),
     "one key, truncated geometric": ({"max_keys_per_user": 1}, {"users": 100, "error": 0.05}),
     "few users, by selection": ({"max_keys_per_user": 1}, {"users": 20, "error": math.inf}),
     "two measures": (
@@ -155,7 +163,7 @@ def agrees_with_simulation(settings: dict, asked: dict) -> bool:
 @pytest.mark.parametrize(
     "setting",
     [
-        "weighted Gaussian, by its noise",
+        "the default, by its noise",
         "few users, by selection",
         "two measures",
         "mean",
