@@ -66,7 +66,7 @@ def size_of(of_key: list[Record], number: int) -> int:
 def looked_at(case: Asked, rows: list[Record], number: int, *, largest: bool) -> list[int]:
     """How large the rows of users are: of the keys of each that count in measures the largest, or the first, as many as the limit."""
     asked, selected = system(case), selected_by(case, rows)
-    heaps = pipelines.contribution_bound(asked, [row for row in rows if row.key in selected], times=4)
+    heaps = pipelines.second_bound(asked, [row for row in rows if row.key in selected])
     sizes = [[size_of(of_key, number) for _, of_key in heap.top()] for heap in heaps]
     ordered = [sorted(of_user, reverse=True) if largest else of_user for of_user in sizes]
     return [size for of_user in ordered for size in of_user[: asked.limit]]

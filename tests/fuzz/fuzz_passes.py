@@ -101,13 +101,14 @@ def _found(query: plume.Query, data: Any, engine: DuckDB, names: set[str]) -> Fo
 
 
 def _in_order(rows: pa.Table) -> pa.Table:
-    """Sort rows by what identifies them, and lists, which SQL makes in any order."""
+    """Sort rows by what identifies them, and the lists in them, whose order engines leave open."""
     known = [name for name in rows.column_names if name == USER or (name.startswith("key_") and name[4:].isdigit())]
-    for place, kind in enumerate(rows.schema.types):
-        if pa.types.is_list(kind):
-            lists = [None if one is None else sorted(one, key=repr) for one in rows[place].to_pylist()]
-            rows = rows.set_column(place, rows.schema.field(place), pa.array(lists, kind))
-    return rows.sort_by([(name, "ascending") for name in known]).combine_chunks()
+    found = rows.sort_by([(name, "ascending") for name in known]).combine_chunks()
+    for place, field in enumerate(found.schema):
+        if pa.types.is_list(field.type):
+            lists = [None if one is None else sorted(one, key=repr) for one in found.column(place).to_pylist()]
+            found = found.set_column(place, field, pa.array(lists, field.type))
+    return found
 
 
 def _of_others(found: Found, her: Any) -> pa.Table | None:

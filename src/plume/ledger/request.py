@@ -8,6 +8,7 @@ old question another hash is a new form, which must know the old one as well.
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
@@ -51,6 +52,7 @@ _NEVER = frozenset(("population",))
 _RECORDED_BY_0_1_0 = ("user", "keys", "measures", "max_keys_per_user", "where", "min_users", "public_keys")
 # In how many times as many keys as the limit users above it counted.
 _CAP_OF_0_1_0 = 4
+_INNER_JOIN = re.compile(r'(\nFROM "\w+") JOIN (?="\w+" USING)')
 _CLOSE = 1e-6
 
 
@@ -108,7 +110,7 @@ class Request:
                 "dataset": self.dataset,
                 "record": _as_recorded_by_0_1_0(known.facts()),
                 "measures": [repr(measure) for measure in query.measures],
-                "plan": Explanation(replace(known.planned, plan=_as_cut_by_0_1_0(known))).sql(),
+                "plan": _as_printed_by_0_1_0(known),
                 "public_keys": _digest_of_0_1_0(query.public_keys),
             }
             | ({} if self.relation is None else {"relation": self.relation.select})
@@ -120,6 +122,12 @@ class Request:
         return all(record[name] == facts[name] for name in ("query", "pipeline")) and all(
             _is_close(record[name], facts[name]) for name in ("guarantee", "noise")
         )
+
+
+def _as_printed_by_0_1_0(known: Explanation) -> str:
+    """Print a plan as it was then: everybody was looked up by a LEFT JOIN, which finds the same rows."""
+    sql = Explanation(replace(known.planned, plan=_as_cut_by_0_1_0(known))).sql()
+    return _INNER_JOIN.sub(r"\1 LEFT JOIN ", sql)
 
 
 def _as_cut_by_0_1_0(known: Explanation) -> tuple[Noise, ...]:

@@ -182,22 +182,12 @@ def _specification(bars: Sequence[Bar], layout: Layout) -> dict[str, Any]:
 
 def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, Any]:
     """Colours are such that they can be told apart by day and by night."""
-    points, axis = figure.points, {"type": "quantitative"}
+    points = figure.points
     series = list(dict.fromkeys(point.series for point in points))
     told = {"field": "series", "type": "nominal", "sort": series, "legend": {"title": None}}
     colours = [_COLOURS[place % len(_COLOURS)] for place in range(len(series))]
     dashes = [_DASHES[place // len(_COLOURS) % len(_DASHES)] for place in range(len(series))]
-    ticks = {"values": _ticks([point.x for point in points])}
-    encoding = {
-        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
-        "y": axis
-        | {
-            "field": "y",
-            "title": figure.up,
-            "axis": {"tickCount": layout.ticks} | _labels([point.y for point in points]),
-        },
-        "color": told | {"scale": {"domain": series, "range": colours}},
-    }
+    encoding = _axes(figure, layout.ticks) | {"color": told | {"scale": {"domain": series, "range": colours}}}
     dashed = {"strokeDash": told | {"scale": {"domain": series, "range": dashes}}}
     small, large = {"type": "point", "filled": True, "size": 25}, {"type": "point", "size": 220, "strokeWidth": 3}
     return {
@@ -226,6 +216,16 @@ def _specification_of_curves(figure: Figure, layout: CurveLayout) -> dict[str, A
             *([{"mark": small}] if len(points) <= _FEW_POINTS * len(series) else []),
             {"transform": [{"filter": "datum.marked"}], "mark": large},
         ],
+    }
+
+
+def _axes(figure: Figure, ticks_up: int) -> dict[str, Any]:
+    axis, points = {"type": "quantitative"}, figure.points
+    ticks = {"values": _ticks([point.x for point in points])}
+    labels = {"tickCount": ticks_up} | _labels([point.y for point in points])
+    return {
+        "x": axis | {"field": "x", "scale": {"type": "log", "nice": False}, "title": figure.across, "axis": ticks},
+        "y": axis | {"field": "y", "title": figure.up, "axis": labels},
     }
 
 
