@@ -57,7 +57,9 @@ def compare(speed: Speed, runs: Runs) -> Result:
     """Make the table of medians and ratios, and its picture."""
     seconds = {name: seconds_of(runs, name) for name in dict.fromkeys(run["call"] for run in runs)}
     turns = len(next(iter(seconds.values())))
-    ratios = [title for other in speed.against for title in _titles(speed, other)]
+    # Runs that are kept may have been made before there was another call to compare with.
+    against = [other for other in speed.against if other in seconds]
+    ratios = [title for other in against for title in _titles(speed, other)]
     return Result(
         name=speed.name,
         heading=f"{speed.heading}, {f'medians of {turns}' if turns > 1 else 'one run of each'}",
@@ -67,7 +69,7 @@ def compare(speed: Speed, runs: Runs) -> Result:
                 name,
                 f"{statistics.median(taken):.2f}",
                 f"{min(taken):.2f} to {max(taken):.2f}",
-                *(cell for other in speed.against for cell in _cells(speed, name, taken, other, seconds[other])),
+                *(cell for other in against for cell in _cells(speed, name, taken, other, seconds[other])),
             ]
             for name, taken in seconds.items()
         ],
