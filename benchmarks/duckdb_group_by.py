@@ -1,9 +1,9 @@
 """The DuckDB rows of the speed table: a private count per key against the same query without privacy, in one run.
 
 `make bench` for 10^6 users, `make bench USERS=1e7` for more. Runs with the extra `fast`, which is there, and without it; on rows as they
-were made, in blocks of users, and on rows in no order; on one thread, and on four for each processor, beside the plain query on as many.
-Loops are compiled before anything is timed. Baselines run at DuckDB's defaults,
-after imports; every call goes from the Parquet file to the rows.
+were made, in blocks of users, on rows in no order, and on users and keys that are texts; on one thread, and on four for each processor,
+beside the plain query on as many. Loops are compiled before anything is timed. Baselines run at DuckDB's defaults, after imports; every
+call goes from the Parquet file to the rows.
 """
 
 import argparse
@@ -24,14 +24,14 @@ import duckdb
 from record import Line, add, this_commit
 from results import power
 from rich.console import Console
-from speeds import Runs, Speed, compare, paper_data, seconds_of, shuffled, time_in_turns
+from speeds import Runs, Speed, compare, in_words, paper_data, seconds_of, shuffled, time_in_turns
 
 import plume
 from plume.engines import compiled
 
 COUNT, DISTINCT = "count(*)", "count(DISTINCT user)"
 OTHER_PIPELINES = ("runtime_optimized", "naive")
-SQL, SHUFFLED = "without the extra", "shuffled rows"
+SQL, SHUFFLED, TEXTS = "without the extra", "shuffled rows", "text ids"
 THREADS = {"1 thread": 1, "4 threads per processor": 4 * (os.cpu_count() or 1)}
 RECORDED_USERS = 10**6
 # The bars that were set beforehand, by number of users: what takes at most how many times as long as what.
@@ -40,6 +40,8 @@ OF_A_PASS = {
     ("plume, default", COUNT): 4,
     (f"plume, {SHUFFLED}", f"{COUNT}, {SHUFFLED}"): 4,
     (f"plume, default, {SHUFFLED}", f"{COUNT}, {SHUFFLED}"): 4,
+    (f"plume, {TEXTS}", f"{COUNT}, {TEXTS}"): 5.5,
+    (f"plume, default, {TEXTS}", f"{COUNT}, {TEXTS}"): 6.5,
 }
 BARS = {
     10**6: {**OF_A_PASS, (f"plume, {SQL}", COUNT): 9},
@@ -59,7 +61,7 @@ def speed(users: int) -> Speed:
         heading=f"Count per key on DuckDB, {power(users)} users",
         command=f"make bench USERS={users:.0e}".replace("+0", ""),
         what="query",
-        against=(COUNT, DISTINCT, f"{COUNT}, {SHUFFLED}"),
+        against=(COUNT, DISTINCT, f"{COUNT}, {SHUFFLED}", f"{COUNT}, {TEXTS}"),
         bars=BARS.get(users, {}),
     )
 
@@ -90,14 +92,15 @@ def without_the_extra(query: plume.Query, path: Path) -> None:
 
 def calls(path: Path) -> dict[str, Callable[[], object]]:
     """Everything that is timed."""
-    paper, mixed = queries()["plume"], shuffled(path)
+    paper = queries()["plume"]
     found = {aggregate: plain(path, aggregate) for aggregate in (COUNT, DISTINCT)}
     for name, query in queries().items():
         found[name] = partial(plume.run, query, path)
         found[f"{name}, {SQL}"] = partial(without_the_extra, query, path)
     found |= {name: partial(plume.run, paper, path, pipeline=name) for name in OTHER_PIPELINES}
-    found[f"{COUNT}, {SHUFFLED}"] = plain(mixed, COUNT)
-    found |= {f"{name}, {SHUFFLED}": partial(plume.run, query, mixed) for name, query in queries().items()}
+    for rows, other in ((SHUFFLED, shuffled(path)), (TEXTS, in_words(path))):
+        found[f"{COUNT}, {rows}"] = plain(other, COUNT)
+        found |= {f"{name}, {rows}": partial(plume.run, query, other) for name, query in queries().items()}
     return found | on_threads(path)
 
 
@@ -129,7 +132,7 @@ def recorded(path: Path, runs: Runs) -> list[Line]:
 
 def plain_beside(name: str) -> str:
     """Name the plain query on the same rows and threads."""
-    alike = next((f", {what}" for what in (SHUFFLED, *THREADS) if name.endswith(what)), "")
+    alike = next((f", {what}" for what in (SHUFFLED, TEXTS, *THREADS) if name.endswith(what)), "")
     return f"{COUNT}{alike}"
 
 

@@ -25,6 +25,8 @@ orders = pytest.importorskip("plume.engines.order_loops")
 payloads = pytest.importorskip("plume.engines.payload_loops")
 payload = pytest.importorskip("plume.engines.payload")
 packings = pytest.importorskip("plume.engines.row_loops")
+texts = pytest.importorskip("plume.engines.text_loops")
+numbering = pytest.importorskip("plume.engines.numbering")
 passing = pytest.importorskip("plume.engines.passing")
 
 ENOUGH = 10**18
@@ -108,7 +110,7 @@ def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[t
 _AS_PYTHON = "def compiled(loop): return np.errstate(over='ignore')(loop)\n"
 LOOPS = {
     loops.__name__: Path(loops.__file__).read_text(encoding="utf-8")
-    for loops in (orders, payloads, packings, user_loops)
+    for loops in (orders, texts, payloads, packings, user_loops)
 }
 
 
@@ -131,6 +133,7 @@ def run_loops_as(change: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(reader, "row_loops", found[packings.__name__])
     monkeypatch.setattr(passing, "loops", found[user_loops.__name__])
     monkeypatch.setattr(payload, "loops", found[payloads.__name__])
+    monkeypatch.setattr(numbering, "loops", found[texts.__name__])
 
 
 def _broken(name: str) -> str:

@@ -134,7 +134,7 @@ MUTANTS = {
     "what is double is kept": ("if not end or rows[end - 1] != this:", "if True:"),
     "records are not counted": ("totals[0, key] = ends[key] - start", "totals[0, key] = 1"),
     "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
-    "the order is of another user": ("begin = write_measured(user, text", "begin = write_measured(user + 1, text"),
+    "the order is of another user": ("begin = write_measured(user, 0", "begin = write_measured(user + 1, 0"),
     "the order is without the user": ("texts[row, listed.salted : begin] = texts[0, listed.salted : begin]", "pass"),
     "the order is without the salt": ("texts[:, : len(rule.salt)] = rule.salt", "pass"),
     "the weight is the user's before": (" weights[user]\n", " weights[user - 1]\n"),
@@ -196,7 +196,7 @@ def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None
         (6, set(range(6))),
         (9, set(range(6))),
     ):
-        sums = user_loops.Sums(np.empty(0, np.uint64), np.zeros((8, 1), np.int64), np.zeros(1, np.int64))
+        sums = user_loops.Sums(np.empty(0, np.uint64), np.zeros((8, 1), np.int64), np.zeros(2, np.int64))
         user_loops._add_first(keys, places, 7, kept, sums)
         assert {int(key): int(sums.sums[key, 0]) for key in np.flatnonzero(sums.sums)} == dict.fromkeys(counted, 7)
 
@@ -226,7 +226,7 @@ def test_loops_take_no_more_threads_than_there_are_processors(monkeypatch: pytes
     whole = passing.pass_over
 
     def noted(*given: Any) -> Any:
-        taken.append(given[-1])
+        taken.append(given[-2])
         return whole(*given)
 
     monkeypatch.setattr(passing, "pass_over", noted)

@@ -6,7 +6,7 @@ threads. What a pass leaves to SQL, such as a type that it does not know, is tri
 
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -44,6 +44,8 @@ FEWEST = ("_FEWEST_ROWS", "_FEWEST_ROWS_TO_COMPILE_FOR")
 SIZES: Mapping[str, tuple[int, ...]] = {
     "_ROWS_OF_PART": (4, 64, 2**15), "_ROWS_OF_PIECE": (16, 2**20), "_MOST_SUMS": (1, 2**24), "_FIRST_PLACES": (2, 2**10),
 }  # fmt: skip
+# How many rows memory holds at a time, more than which are passed over in parts.
+ROWS_AT_A_TIME = (20, 60, NEVER, NEVER)
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,9 @@ def check(rng: random.Random, passed: list[bool] | None = None) -> str | None:
         query = _query(rng)
         for name, sizes in SIZES.items():
             patch.setattr(f"plume.engines.passing.{name}", rng.choice(sizes))
+        most = rng.choice(ROWS_AT_A_TIME)
+        patch.setattr(duckdb_pass, "_most_rows", lambda *_: most)
+        patch.setattr(duckdb_pass, "_MOST_PARTS", NEVER)
         patch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", rng.choice((2, 12, 64)))
         tables, her = _tables(rng)
         given = [_given(rng, rows, Path(folder)) for rows in tables]
@@ -117,23 +122,25 @@ def _of_others(found: Found, her: Any) -> pa.Table | None:
 @contextmanager
 def _passes(fewest: int, passed: list[bool], failed: list[str]) -> Iterator[None]:
     """Pass over tables with at least this number of rows, and note which rows a pass took, and with which errors it failed."""
-    from plume.engines import passing  # noqa: PLC0415 - loads numba
+    from plume.engines import numbering, passing  # noqa: PLC0415 - loads numba
 
-    whole = passing.pass_over
+    def noted(whole: Callable[..., Any], found: list[bool]) -> Callable[..., Any]:
+        def noting(*given: Any) -> Any:
+            try:
+                made = whole(*given)
+            except Exception as error:
+                failed.append(type(error).__name__)
+                raise
+            found.append(made is not None)
+            return made
 
-    def noted(*given: Any) -> Any:
-        try:
-            found = whole(*given)
-        except Exception as error:
-            failed.append(type(error).__name__)
-            raise
-        passed.append(found is not None)
-        return found
+        return noting
 
     with pytest.MonkeyPatch.context() as patch:
         for name in FEWEST:
             patch.setattr(duckdb_pass, name, fewest)
-        patch.setattr(passing, "pass_over", noted)
+        patch.setattr(passing, "pass_over", noted(passing.pass_over, passed))
+        patch.setattr(numbering, "numbered", noted(numbering.numbered, []))
         yield
 
 
@@ -173,7 +180,7 @@ def _measure(rng: random.Random, number: int) -> Any:
 
 def _tables(rng: random.Random) -> tuple[tuple[pa.Table, pa.Table], Any]:
     """Make a table, and the same with the rows of one more user, who is given too."""
-    kinds = {name: rng.choice(INTEGERS if rng.random() < 0.9 else OTHERS) for name in ("u", *KEYS)}
+    kinds = {name: rng.choice(INTEGERS if rng.random() < 0.8 else OTHERS) for name in ("u", *KEYS)}
     users, *pools = (_distinct(rng, kind, rng.choice((2, 5, 20))) for kind in kinds.values())
     her = users.pop()
     rows = [_row(rng, rng.choice(users), pools) for _ in range(rng.choice((0, 1, 30, 200)))] if users else []

@@ -12,11 +12,12 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import pandas as pd
@@ -28,6 +29,7 @@ import plume
 from fuzz.columns import COLUMNS, DAYS, FIELDS, MOMENTS, ORDINARY_FIELDS, Hostile
 from outcomes import RELEASED, outcome
 from plume.computed_keys import rows_of_query
+from plume.engines import duckdb_pass
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine, Relation
 from plume.settings import CORRELATED
@@ -319,6 +321,19 @@ def as_key(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     return _query(rng, folder, engine, {"x": rng.choice(COLUMNS)}, keys=keys)
 
 
+def in_one_pass(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    """Users and keys of any type in a pass over the rows of each user, however few rows there are."""
+    case = rng.choice([as_user, as_key])(rng, folder, engine)
+    if case is None or not isinstance(engine, DuckDB):
+        return None
+
+    def run(data: Any) -> Any:
+        with patch.multiple(duckdb_pass, _FEWEST_ROWS=0, _FEWEST_ROWS_TO_COMPILE_FOR=0):
+            return case.run(data)
+
+    return replace(case, told=f"in one pass: {case.told}", run=run)
+
+
 def as_value(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     column = rng.choice([column for column in COLUMNS if column.kind not in ("text", "other")])
     low, high = (
@@ -603,7 +618,7 @@ def _with_a_turned_file(path: Path) -> Path:
 
 
 ROLES = (
-    as_user, as_key, as_key, in_a_key_expression, in_a_key_expression, as_a_total, as_value,
+    as_user, as_key, as_key, in_one_pass, in_a_key_expression, in_a_key_expression, as_a_total, as_value,
     in_where, in_where, in_the_condition_of_a_measure, in_a_join, in_a_union, as_units, in_an_expression,
     in_an_expression, in_a_file, under_two_names,
 )  # fmt: skip

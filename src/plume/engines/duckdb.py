@@ -170,7 +170,7 @@ def _session(
     # A pass takes its memory beside DuckDB, which seldom needs all of its own meanwhile.
     room = _bytes(_setting(connection, "memory_limit")) // 2 if quick else 0
     if sum(path.stat().st_size for path in paths) < _LARGE_FILES_BYTES:
-        return DuckDBSession(connection, room)
+        return DuckDBSession(connection, paths, room)
     return (RereadingSession if quick else PackingSession)(connection, spill / "packed", paths, room)
 
 

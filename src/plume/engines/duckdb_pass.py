@@ -5,12 +5,14 @@ Which it is depends on the table alone, and only time tells of it.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from plume.engines import compiled
+from plume.engines.duckdb_parts import add_up, append, divided, fit, largest_of
 from plume.engines.duckdb_silence import withheld
 from plume.errors import EngineError, PlumeBug
 from plume.plan.aggregates import CountValues, Sum
@@ -28,16 +30,21 @@ from plume.plan.types import ColumnType, Kind, Schema
 if TYPE_CHECKING:
     from plume.engines.passing import Passed
 
-PassOver = Callable[[Recipe, list[pa.RecordBatch], str, int], "Passed | None"]
-
 # Below it SQL is done before the loops are loaded; where they are compiled anew, they take that much longer. docs/performance.md.
 _FEWEST_ROWS = 5 * 10**6
 _FEWEST_ROWS_TO_COMPILE_FOR = 5 * 10**7
 # For sums at the places of keys, in each thread.
 _SUMS_BYTES = 2**27
-# Integers that DuckDB hands over as 64 bits with a sign.
+# Each part of the users is read by itself, and more readings take longer than SQL does.
+_MOST_PARTS = 8
+_INTEGER, _TEXT = "BIGINT", "VARCHAR"
 _BYTES_OF_TYPES = {"UTINYINT": 1, "INTEGER": 4, "BIGINT": 8}
+# Integers that DuckDB hands over as 64 bits with a sign.
 _INTEGERS = frozenset({"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger"})
+# What DuckDB hands over as text: values are equal if their texts are, and texts become the values that they were of.
+_AS_TEXTS = frozenset({
+    "varchar", "boolean", "date", "timestamp", "timestamp with time zone", "decimal", "uuid", "hugeint", "ubigint",
+})  # fmt: skip
 
 
 class HandsOver(Protocol):
@@ -55,8 +62,20 @@ class HandsOver(Protocol):
     def hand_over(self, name: str, select: str) -> list[pa.RecordBatch]:
         """Give the rows of a SELECT to this process, for exact steps that are made here."""
 
+    def stream(self, name: str, select: str) -> Iterator[pa.RecordBatch]:
+        """Give them as they are found."""
+
     def write(self, name: str, rows: pa.Table, *, types: Schema) -> None:
         """Write rows down as a step; columns named in `types` get these types."""
+
+    def keep(self, name: str, select: str) -> None:
+        """Compute a step once."""
+
+    def define(self, name: str, select: str) -> None:
+        """Make a step a view."""
+
+    def refuse_changed_files(self) -> None:
+        """End the run if a file of the table is not what it was."""
 
 
 def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple[Noise, ...]:
@@ -70,11 +89,12 @@ def with_passes(session: HandsOver, plan: tuple[Noise, ...], room: int) -> tuple
 
 def _is_worthwhile(session: HandsOver, one: OnePass, room: int) -> bool:
     recipe = recipe_of(one)
-    if recipe is None or not _are_integers(session, recipe):
+    casts = None if recipe is None else _casts(session, recipe)
+    if recipe is None or casts is None:
         return False
-    [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
+    rows = _number_of_rows(session, recipe)
     fewest = _FEWEST_ROWS if compiled.private_folder() else _FEWEST_ROWS_TO_COMPILE_FOR
-    return bool(rows >= fewest and _memory_needed(recipe, rows, _threads(session)) <= room)
+    return fewest <= rows <= _MOST_PARTS * _most_rows(recipe, casts, _threads(session), room)
 
 
 def _threads(session: HandsOver) -> int:
@@ -83,14 +103,19 @@ def _threads(session: HandsOver) -> int:
     return min(int(wanted), os.cpu_count() or 1)
 
 
-def _memory_needed(recipe: Recipe, rows: int, threads: int) -> int:
-    """Say how many bytes a pass may take: packed rows, and beside them all columns of users above the limit, if all users are.
+def _most_rows(recipe: Recipe, casts: list[str], threads: int, room: int) -> int:
+    """Say over how many rows a pass can go at a time. As much memory as their numbers take is left for texts."""
+    left = (room // 2 if _TEXT in casts else room) - threads * _SUMS_BYTES
+    return max(left, 0) // _bytes_of_row(recipe)
 
-    What rows carry is there as it was handed over, or packed twice in no more bytes and some bits, and as totals of 64 bits.
+
+def _bytes_of_row(recipe: Recipe) -> int:
+    """Say how many bytes a row takes: as it is handed over; then packed, moved, and listed, if its user is one of some above the limit.
+
+    What rows carry is there as it was handed over, and packed in no more bytes and some bits.
     """
     carried = sum(_BYTES_OF_TYPES[_type_of(one)] for _, one in recipe.added)
-    payload = 2 * (carried + 8) + 8 * len(recipe.added) if recipe.added else 0
-    return rows * (8 * (len(recipe.keys) + 7) + payload) + threads * _SUMS_BYTES
+    return 8 * (len(recipe.keys) + 3) + (2 * (carried + 8) if recipe.added else 0)
 
 
 def _type_of(added: CountValues | Sum) -> str:
@@ -108,6 +133,12 @@ def _print_added(added: CountValues | Sum) -> str:
     return f"CAST({given} AS {_type_of(added)})"
 
 
+def _number_of_rows(session: HandsOver, recipe: Recipe) -> int:
+    """Count the rows of the table, of which some may be left out."""
+    [(rows,)] = session.ask(f"SELECT count(*) FROM {identifier(_table(recipe).name, DUCKDB)}")
+    return int(rows)
+
+
 def _table(recipe: Recipe) -> Scan:
     """Give the table that rows are made of."""
     match recipe.rows:
@@ -117,33 +148,68 @@ def _table(recipe: Recipe) -> Scan:
             raise PlumeBug("a pass reads something else than a table")
 
 
-def _are_integers(session: HandsOver, recipe: Recipe) -> bool:
-    """Return whether users and keys are columns of integers, as the table has them."""
+def _casts(session: HandsOver, recipe: Recipe) -> list[str] | None:
+    """Say as what users and keys are handed over, if all are columns of the table, of types that a pass takes."""
     table = _table(recipe)
     types, made = session.types(table.name), dict(recipe.rows.expressions) if isinstance(recipe.rows, Map) else {}
     columns = [made.get(name) for name in (USER, *recipe.keys)]
-    return all(isinstance(one, Column) and one.name in types and types[one.name].id in _INTEGERS for one in columns)
+    found = [_cast(types[one.name]) if isinstance(one, Column) and one.name in types else None for one in columns]
+    casts = [one for one in found if one is not None]
+    return casts if len(casts) == len(found) else None
 
 
-def make_pass(session: HandsOver, one: OnePass, salt: str) -> bool:
+def _cast(kind: Any) -> str | None:
+    if kind.id in _INTEGERS:
+        return _INTEGER
+    # JSON is text by its id, and not every text becomes JSON again.
+    return _TEXT if kind.id in _AS_TEXTS and str(kind) != "JSON" else None
+
+
+def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
     """Make the steps of a pass; False if rows do not fit it, or it fails for whatever reason, and SQL must make them.
 
     Guarantee: no error tells that a pass was tried, which the number of rows decides. docs/guarantees/bounding.md.
     """
     recipe = recipe_of(one)
-    if recipe is None:
+    casts = None if recipe is None else _casts(session, recipe)
+    if recipe is None or casts is None:
         return False
     try:
-        found = _passed_over(session, one, recipe, salt)
+        most, rows = _most_rows(recipe, casts, _threads(session), room), recipe.rows.name
+        parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
+        if parts is None:
+            return False
+        are_texts = [cast == _TEXT for cast in casts]
+        selects = [_select(recipe, casts, where) for where in parts]
+        return _is_written(
+            session, one, recipe, (_passed(session, recipe, select, are_texts, salt, room) for select in selects)
+        )
     except EngineError:
         return False
-    if found is None:
-        return False
+
+
+def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Iterable[Passed | None]") -> bool:
+    """Write down what passes over parts of the users found; False if one of them found nothing, or sums of all leave 64 bits."""
     schema = session.schema(recipe.rows.name)
     types = {name: schema[name] for name in (USER, *recipe.keys)}
+    types_above = {**types, **_types_of_totals(recipe)}
     keyed, above = one.makes
-    session.write(keyed.name, found.keyed, types={key: types[key] for key in recipe.keys})
-    session.write(above.name, found.above, types={**types, **_types_of_totals(recipe)})
+    written: list[tuple[str, str]] = []
+    largest: list[list[int]] = []
+    for found in passes:
+        if found is None:
+            return False
+        written.append((f"{keyed.name}_part_{len(written)}", f"{above.name}_part_{len(written)}"))
+        largest.append(largest_of(found.keyed, recipe.keys))
+        session.write(written[-1][0], found.keyed, types={key: types[key] for key in recipe.keys})
+        session.write(written[-1][1], found.above, types=types_above)
+    if len(written) > 1:
+        session.refuse_changed_files()
+    if not fit(largest):
+        return False
+    sums_of_parts, rows_of_parts = zip(*written, strict=True)
+    add_up(session, keyed.name, sums_of_parts, recipe.keys, recipe.keyed[len(recipe.keys) :])
+    append(session, above.name, rows_of_parts)
     return True
 
 
@@ -153,18 +219,30 @@ def _types_of_totals(recipe: Recipe) -> Schema:
     return dict.fromkeys(wide, ColumnType(Kind.INTEGER, "HUGEINT"))
 
 
-def _passed_over(session: HandsOver, one: OnePass, recipe: Recipe, salt: str) -> "Passed | None":
+def _passed(
+    session: HandsOver, recipe: Recipe, select: str, are_texts: list[bool], salt: str, room: int
+) -> "Passed | None":
     """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
-    pass_over = withheld(one.name, _load)
-    rows, threads = identifier(recipe.rows.name, DUCKDB), _threads(session)
-    identified = [f"CAST({identifier(name, DUCKDB)} AS BIGINT)" for name in (USER, *recipe.keys)]
-    columns = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
-    batches = session.hand_over(one.name, f"SELECT {columns} FROM {rows}")
-    return withheld(one.name, lambda: pass_over(recipe, batches, salt, threads))
+    threads, name = _threads(session), recipe.rows.name
+    numbering, passing = withheld(name, _load)
+    if any(are_texts):
+        rows = withheld(
+            name, lambda: numbering.numbered(session.stream(name, select), are_texts, salt, threads, room // 2)
+        )
+    else:
+        rows = numbering.Numbered(session.hand_over(name, select), numbering.no_texts(len(are_texts)))
+    return None if rows is None else withheld(name, lambda: passing.pass_over(recipe, rows, salt, threads, room))
 
 
-def _load() -> "PassOver":
+def _load() -> tuple[ModuleType, ModuleType]:
     """Load the loops, and numba, which may not work here, or find no room for what it compiles."""
-    from plume.engines.passing import pass_over  # noqa: PLC0415 - only a pass needs it
+    from plume.engines import numbering, passing  # noqa: PLC0415 - only a pass needs them
 
-    return pass_over
+    return numbering, passing
+
+
+def _select(recipe: Recipe, casts: list[str], where: str) -> str:
+    columns = zip((USER, *recipe.keys), casts, strict=True)
+    identified = [f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns]
+    listed = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
+    return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)} WHERE {where}"

@@ -23,14 +23,16 @@ from plume.plan.types import Schema
 _PACKED = "packed"
 # Lists may have thousands of entries in each row.
 _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
+_ROWS_OF_STREAM = 2**15
 
 
 class DuckDBSession:
     """One run on DuckDB: steps become temporary views and tables of one in-memory database."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, room: int = 0) -> None:
-        """Take a connection, and the bytes that passes may take beside it; without any there are none."""
+    def __init__(self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path] = (), room: int = 0) -> None:
+        """Take a connection, the files of its tables, and the bytes that passes may take beside it; without any there are none."""
         self._connection, self._room = connection, room
+        self._files, self._found = files, _versions(files)
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
         """Give a plan that gathers by user in one pass, where that is quicker."""
@@ -75,7 +77,12 @@ class DuckDBSession:
 
     def pass_over(self, step: OnePass, salt: str) -> bool:
         """Make the steps of a pass at once, in this process."""
-        return make_pass(self, step, salt)
+        return make_pass(self, step, salt, self._room)
+
+    def refuse_changed_files(self) -> None:
+        """End the run if a file of the table is not what it was: rows that were read twice might be others."""
+        if _versions(self._files) != self._found:
+            raise InputError("a file of the table changed while it was read; run again when nobody writes to it.")
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
         """Every worker is a thread of this process, and holds all selected keys."""
@@ -112,6 +119,12 @@ class DuckDBSession:
         )
         return batches
 
+    def stream(self, name: str, select: str) -> Iterator[pa.RecordBatch]:
+        """Give the rows of a SELECT to this process as they are found, for exact steps that are made here."""
+        reader = withheld(name, lambda: self._connection.sql(select).to_arrow_reader(_ROWS_OF_STREAM))
+        while (batch := withheld(name, lambda: next(reader, None))) is not None:
+            yield batch
+
     def read(self, name: str, rows: pa.Table | pa.RecordBatchReader) -> None:
         """Let the rows of an Arrow table or stream be read under a name, without copying them."""
         withheld(name, lambda: self._connection.register(name, rows))
@@ -140,15 +153,13 @@ class PackingSession(DuckDBSession):
     """A run on files so large that kept steps would not fit into memory: they are packed, to a quarter, in a file of the run's own."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, files: Sequence[Path], room: int = 0) -> None:
-        super().__init__(connection, room)
-        self._files, self._found = files, _versions(files)
+        super().__init__(connection, files, room)
         self._execute(_PACKED, f"ATTACH {constant(str(path), DUCKDB)} AS {_PACKED}")
 
     def noise(self, name: str, source: str, noising: Noising) -> None:
         """Noise the rows of `source`, unless a file is not what it was: users may have been within their limit in one reading only."""
         super().noise(name, source, noising)
-        if _versions(self._files) != self._found:
-            raise InputError("a file of the table changed while it was read; run again when nobody writes to it.")
+        self.refuse_changed_files()
 
     def keep(self, name: str, select: str) -> None:
         """Compute a step once, for the several steps that read it."""

@@ -17,12 +17,14 @@ Integers = NDArray[np.int64]
 # An integer of Python or of numpy, which are the same once they are compiled.
 Whole = Any
 
-# This many texts are digested side by side, by instructions that work on several at once; they fit the nearest cache.
-TEXTS = 128
+# This many texts are digested side by side, by instructions that work on several at once, and fewer if they are too long for a cache:
+# people write texts of any length.
+TEXTS, _BYTES_OF_TEXTS = 128, 2**18
 # A number in decimal is up to 20 characters, with its length and a colon before it; and a text ends with up to two blocks.
 LONGEST = 128
 _NONE, _TEN = np.uint64(0), np.uint64(10)
-_MINUS, _ZERO, _COLON, _END_OF_TEXT, _BYTE = 45, 48, 58, 128, 255
+COLON = 58
+_MINUS, _ZERO, _END_OF_TEXT, _BYTE = 45, 48, 128, 255
 _BLOCK, _LENGTH = 64, 8
 # MD5 as RFC 1321 has it: 64 turns in four rounds, each with its number and its four rotations.
 _DIGEST = (0x67452301, 0xEFCDAB89, 0x98BADCFE, 0x10325476)
@@ -51,12 +53,10 @@ def write(number: Whole, text: Bytes, at: Whole) -> Whole:
 
 
 @compiled
-def write_measured(number: Whole, text: Bytes, at: Whole) -> Whole:
-    """Write how long a number is, a colon and the number."""
-    length = write(number, text, at) - at
-    at = write(length, text, at)
-    text[at] = _COLON
-    return write(number, text, at + 1)
+def room_for_texts(length: Whole) -> Bytes:
+    """Make room for texts of up to some length that are digested side by side: for one at least, in whole blocks with its end."""
+    width = ((length + _LENGTH) // _BLOCK + 1) * _BLOCK
+    return np.zeros((max(1, min(TEXTS, _BYTES_OF_TEXTS // width)), width), np.uint8)
 
 
 @compiled

@@ -4,12 +4,10 @@ The loops are in `row_loops.py` and `user_loops.py`, and what rows carry in `pay
 and columns get their names. A piece takes a fraction of a second, so whoever interrupts a run need not wait long.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
-from typing import Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +15,8 @@ from numpy.typing import NDArray
 
 from plume.engines import row_loops
 from plume.engines import user_loops as loops
+from plume.engines.crew import Crew, Room
+from plume.engines.numbering import Numbered, as_texts
 from plume.engines.payload import (
     LARGEST,
     Ends,
@@ -32,11 +32,11 @@ from plume.engines.payload import (
 from plume.engines.payload import move as move_payload
 from plume.engines.payload_loops import Integers, Packed
 from plume.engines.row_loops import Layout
+from plume.engines.text_loops import Texts
 from plume.engines.user_loops import Moved, Rule, Sums
 from plume.plan.nodes import USER
 from plume.plan.recipe import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
 
-_Done = TypeVar("_Done")
 _BITS = 64
 # As many rows as fit a cache are sorted at a time. Threads look between pieces of partitions, of about this many rows, at whether to go on.
 _ROWS_OF_PART = 2**15
@@ -47,6 +47,10 @@ _FIELDS_TO_A_ROW = 4
 _MOST_SUMS = 2**24
 _PLACES_OF_PIECE = 2**14
 _FIRST_PLACES = 2**10
+# A row that was moved to its partition, beside the one that it was; and rows of users above the limit, as loops list them and by column.
+_BYTES_OF_MOVED, _COPIES = 16, 2
+# What is found out of each row of a partition, beside what rows carry and what counts of it: as large as the rows if they are one user's.
+_LINES_OF_ROW = 8
 
 
 @dataclass(frozen=True)
@@ -65,41 +69,30 @@ class _Range:
     bits: int
 
 
-def pass_over(recipe: Recipe, batches: list[pa.RecordBatch], salt: str, threads: int) -> Passed | None:
-    """Do what a recipe says with rows of users, keys and integers, which are taken from the list; None, if they do not fit 64 bits."""
+def pass_over(recipe: Recipe, given: Numbered, salt: str, threads: int, room: int) -> Passed | None:
+    """Do what a recipe says with rows of users, keys and integers, which are taken from their list; None, if they do not fit 64 bits.
+
+    Neither if they and what comes of them take more bytes than `room`, or if the smaller one of two keys must be found by their numbers.
+    """
+    batches, texts = given.batches, given.texts
     rows, identified = sum(len(batch) for batch in batches), len(recipe.keys) + 1
     if any(column.null_count for batch in batches for column in batch.columns[:identified]) or not _fits(recipe, rows):
         return None
-    with _Threads(threads) as crew:
+    with Crew(threads) as crew:
         ranges = _ranges(batches, identified, crew)
         fields = _fields(batches, recipe, crew)
         if sum(one.bits for one in ranges) > _BITS or not totals_fit(fields, recipe, rows):
             return None
-        layout = _layout(ranges, rows, fields)
+        layout = _layout(ranges, rows, fields, texts)
         moved = _partitioned(batches, layout, fields, crew)
         if moved is None:
             return None
-        sums, above = _added_up(recipe, layout, moved, _rule(recipe, fields, salt), crew)
-        return Passed(_keyed(recipe, layout, sums, crew), _above(recipe, fields, above))
-
-
-class _Threads:
-    """A number of threads, which end with the work that is begun when the one that waits is interrupted."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self._pool = ThreadPoolExecutor(number)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-    def each(self, tasks: Iterable[Callable[[], _Done]]) -> list[_Done]:
-        """Do tasks, as many at a time as there are threads."""
-        begun = [self._pool.submit(task) for task in tasks]
-        return [one.result() for one in begun]
+        rule = _rule(recipe, fields, salt)
+        left = Room(room - _bytes_beside(moved, rule, threads))
+        sums, above = _added_up(recipe, layout, moved, rule, crew, left)
+        if not left.is_enough or (max(texts.firsts[1:], default=-1) >= 0 and any(one.used[1] for one in sums)):
+            return None
+        return Passed(_keyed(recipe, layout, sums, crew), _above(recipe, fields, texts, above))
 
 
 def _fits(recipe: Recipe, rows: int) -> bool:
@@ -109,7 +102,7 @@ def _fits(recipe: Recipe, rows: int) -> bool:
     return max(rows, 1) * most <= LARGEST
 
 
-def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: _Threads) -> list[_Range]:
+def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list[_Range]:
     """Find the range of each column: of the very values that are packed, so that none lies outside."""
     ends = crew.each(partial(_ends, batch.columns[:columns]) for batch in batches if len(batch))
     if not ends:
@@ -121,7 +114,7 @@ def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: _Threads) -> 
     ]
 
 
-def _fields(batches: Sequence[pa.RecordBatch], recipe: Recipe, crew: _Threads) -> tuple[Field, ...]:
+def _fields(batches: Sequence[pa.RecordBatch], recipe: Recipe, crew: Crew) -> tuple[Field, ...]:
     """Find the fields of what rows carry, of the very values that are packed."""
 
     def found(batch: pa.RecordBatch) -> list[Ends]:
@@ -141,7 +134,15 @@ def _values(column: pa.Array) -> Integers:
     return found
 
 
-def _layout(ranges: Sequence[_Range], rows: int, fields: Sequence[Field]) -> Layout:
+def _bytes_beside(moved: Moved, rule: Rule, threads: int) -> int:
+    """Say how many bytes are taken beside what loops list: by rows that were moved, and by what threads find out of a partition."""
+    carried = moved.payload
+    lines = _LINES_OF_ROW + carried.rows.shape[1] + len(carried.words) + len(rule.counts.of)
+    longest = int(np.diff(moved.starts).max())
+    return int(_BYTES_OF_MOVED * len(moved.rows) + carried.rows.nbytes + 8 * threads * lines * longest)
+
+
+def _layout(ranges: Sequence[_Range], rows: int, fields: Sequence[Field], texts: Texts) -> Layout:
     """Put the user above the keys, the first key above the others, and users into partitions that fit a cache with all they carry."""
     user, *keys = ranges
     shifts = [sum(key.bits for key in keys[place + 1 :]) for place in range(len(keys))]
@@ -154,6 +155,7 @@ def _layout(ranges: Sequence[_Range], rows: int, fields: Sequence[Field]) -> Lay
         shifts=np.array(shifts, np.uint64),
         masks=np.array([_mask(key.bits) for key in keys], np.uint64),
         lows=np.array([_unsigned(key.low) for key in keys], np.uint64),
+        texts=texts,
     )
 
 
@@ -165,9 +167,7 @@ def _unsigned(value: int) -> np.uint64:
     return np.uint64(value % 2**_BITS)
 
 
-def _partitioned(
-    batches: list[pa.RecordBatch], layout: Layout, fields: Sequence[Field], crew: _Threads
-) -> Moved | None:
+def _partitioned(batches: list[pa.RecordBatch], layout: Layout, fields: Sequence[Field], crew: Crew) -> Moved | None:
     """Pack rows, and move those of each partition together; each batch is let go when it can be. None, if places do not fit 64 bits."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
@@ -212,19 +212,24 @@ def _move(
 
 
 def _added_up(
-    recipe: Recipe, layout: Layout, moved: Moved, rule: Rule, crew: _Threads
+    recipe: Recipe, layout: Layout, moved: Moved, rule: Rule, crew: Crew, left: Room
 ) -> tuple[list[Sums], list[Integers]]:
-    """Add up all partitions, in as many sums as there are threads."""
+    """Add up all partitions, in as many sums as there are threads; some are left out when nothing is left of the room."""
     free: SimpleQueue[Sums] = SimpleQueue()
     for _ in range(crew.number):
         free.put(_no_sums(len(recipe.contributions), int(layout.key_bits), len(moved.rows)))
 
+    nothing = np.empty((0, 0), np.int64)
+
     def add(parts: tuple[int, int]) -> Integers:
+        if not left.is_enough:
+            return nothing
         sums = free.get()
         try:
             sums, above = loops.add_up(moved, parts, layout, rule, sums)
         finally:
             free.put(sums)  # other threads wait for it, also where memory ran out in this one
+        left.take(_COPIES * above.nbytes)
         return above
 
     above = crew.each(partial(add, piece) for piece in _pieces(moved.starts))
@@ -246,7 +251,7 @@ def _no_sums(contributions: int, key_bits: int, rows: int) -> Sums:
     direct = 2**key_bits * (1 + contributions) <= _MOST_SUMS and 2**key_bits <= max(_FIRST_PLACES, 4 * rows)
     size = 2**key_bits if direct else _FIRST_PLACES
     keys: NDArray[np.uint64] = np.zeros(0 if direct else size, np.uint64)
-    return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(1, np.int64))
+    return Sums(keys, np.zeros((size, 1 + contributions), np.int64), np.zeros(2, np.int64))
 
 
 def _rule(recipe: Recipe, fields: Sequence[Field], salt: str) -> Rule:
@@ -266,20 +271,22 @@ def _rule(recipe: Recipe, fields: Sequence[Field], salt: str) -> Rule:
     )
 
 
-def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums], crew: _Threads) -> pa.Table:
+def _keyed(recipe: Recipe, layout: Layout, found: Sequence[Sums], crew: Crew) -> pa.Table:
     """Put sums of all threads together, take packed keys apart, and multiply contributions by their factors."""
     together = _same_places(found, crew) if len(found[0].keys) == 0 else [_by_key(found)]
     factors = [1, *(one.factor for one in recipe.contributions)]
     columns: list[list[pa.Array]] = [[] for _ in recipe.keyed]
     for keys, sums in together:
-        parts = [((keys >> shift) & mask) + low for shift, mask, low in zip(*layout[-3:], strict=True)]
-        numbers = [total * factor for total, factor in zip(sums.T, factors, strict=True)]
-        for column, values in zip(columns, (*(part.view(np.int64) for part in parts), *numbers), strict=True):
-            column.append(pa.array(values))
-    return pa.table([pa.chunked_array(column, pa.int64()) for column in columns], names=list(recipe.keyed))
+        parts = zip(layout.shifts, layout.masks, layout.lows, strict=True)
+        numbers = [(((keys >> shift) & mask) + low).view(np.int64) for shift, mask, low in parts]
+        arrays = [as_texts(values, layout.texts, 1 + place) for place, values in enumerate(numbers)]
+        arrays += [pa.array(total * factor) for total, factor in zip(sums.T, factors, strict=True)]
+        for column, array in zip(columns, arrays, strict=True):
+            column.append(array)
+    return pa.table([pa.chunked_array(column) for column in columns], names=list(recipe.keyed))
 
 
-def _same_places(found: Sequence[Sums], crew: _Threads) -> list[tuple[Packed, Integers]]:
+def _same_places(found: Sequence[Sums], crew: Crew) -> list[tuple[Packed, Integers]]:
     """Add up what threads found at the places of keys, in pieces that fit a cache."""
 
     def add(first: int) -> tuple[Packed, Integers]:
@@ -303,17 +310,22 @@ def _by_key(found: Sequence[Sums]) -> tuple[Packed, Integers]:
     return keys, total
 
 
-def _above(recipe: Recipe, fields: Sequence[Field], found: Sequence[Integers]) -> pa.Table:
+def _above(recipe: Recipe, fields: Sequence[Field], texts: Texts, found: Sequence[Integers]) -> pa.Table:
     """Name the columns of rows of users above the limit; a total of no value at all is NULL."""
     added = [name for name, _ in recipe.added]
     first, beside = 1 + len(recipe.keys), 1 + len(fields)
     order = [USER, *recipe.keys, RECORDS, *added, *[""] * (len(fields) - len(added)), KEYS_OF_USER, LEFT, ORDER]
     present = presence_of(recipe, fields)
-    nothing = np.empty((first + beside + 3, 0), np.int64)
+    listed = (np.empty((first + beside + 3, 0), np.int64), *found)
     columns = {}
     for name, of in recipe.above:
-        absent = first + present[of] if of in present else None
-        columns[name] = pa.chunked_array([_column(rows, order.index(of), absent) for rows in (nothing, *found)])
+        number, absent = order.index(of), first + present[of] if of in present else None
+        columns[name] = pa.chunked_array(
+            [
+                as_texts(rows[number], texts, number) if number < first else _column(rows, number, absent)
+                for rows in listed
+            ]
+        )
     return pa.table(columns)
 
 

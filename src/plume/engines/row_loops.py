@@ -10,6 +10,7 @@ import numpy as np
 from plume.engines.compiled import compiled
 from plume.engines.order_loops import Whole
 from plume.engines.payload_loops import Integers, Packed
+from plume.engines.text_loops import Texts
 
 # Odd, so that multiplying by it is one-to-one modulo every power of two: neighbouring users fall into different partitions.
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -33,6 +34,8 @@ class Layout(NamedTuple):
     shifts: Packed
     masks: Packed
     lows: Packed
+    texts: Texts
+    """What numbers of users and keys stand for, if they are numbers of texts."""
 
 
 @compiled

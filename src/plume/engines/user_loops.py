@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plume.engines.compiled import compiled
-from plume.engines.order_loops import LONGEST, TEXTS, Bytes, Whole, orders_of, write, write_measured
+from plume.engines.order_loops import LONGEST, Bytes, Whole, orders_of, room_for_texts
 from plume.engines.payload_loops import Counts, Integers, Packed, Payload, add_fields, count, number, take
 from plume.engines.row_loops import DIGITS, MIX, UNMIX, Layout, in_order
+from plume.engines.text_loops import write_measured, write_value
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +101,7 @@ class Sums(NamedTuple):
     keys: Packed
     sums: Integers
     used: Integers
-    """How many places are taken, as its only entry; counted where `keys` has them only."""
+    """How many places are taken, counted where `keys` has them only; and how often a key came first by being the smaller one."""
 
 
 @compiled
@@ -169,7 +170,8 @@ def _with_room(sums: Sums, more: Whole) -> Sums:
         return sums
     while size < 2 * (sums.used[0] + more):
         size *= 2
-    wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(1, np.int64))
+    wider = Sums(np.zeros(size, np.uint64), np.zeros((size, sums.sums.shape[1]), np.int64), np.zeros(2, np.int64))
+    wider.used[1] = sums.used[1]
     for place in range(len(sums.keys)):
         if sums.sums[place, 0] != 0:
             wider.sums[_place(sums.keys[place], wider.keys, wider.sums, wider.used)] = sums.sums[place]
@@ -203,6 +205,7 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
     if len(keys) > kept:
         last = np.partition(orders, kept - 1)[kept - 1]
         equals = kept - np.sum(orders < last)
+        sums.used[1] += np.sum(orders == last) > equals
     for row in range(len(keys)):
         if orders[row] < last or (orders[row] == last and equals > 0):
             key = keys[row]
@@ -214,19 +217,23 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
-    texts, lengths, orders = listed.texts, np.empty(TEXTS, np.int64), np.empty(TEXTS, np.int64)
+    texts, most, known = listed.texts, len(listed.texts), layout.texts
+    lengths, orders = np.empty(most, np.int64), np.empty(most, np.int64)
     shifts, masks, lows, parts = layout.shifts, layout.masks, layout.lows, len(layout.shifts)
-    begin = write_measured(user, texts[0], listed.salted)
-    for row in range(1, min(TEXTS, len(keys))):
+    begin = write_measured(user, 0, known, texts[0], listed.salted)
+    for row in range(1, min(most, len(keys))):
         texts[row, listed.salted : begin] = texts[0, listed.salted : begin]
-    for first in range(0, len(keys), TEXTS):
-        written = min(TEXTS, len(keys) - first)
+    for first in range(0, len(keys), most):
+        written = min(most, len(keys) - first)
         for row in range(written):
             at = begin
             for part in range(parts):
                 value = np.int64(((keys[first + row] >> shifts[part]) & masks[part]) + lows[part])
                 rows[1 + part, first + row] = value
-                at = write_measured(value, texts[row], at) if part < parts - 1 else write(value, texts[row], at)
+                if part < parts - 1:
+                    at = write_measured(value, 1 + part, known, texts[row], at)
+                else:
+                    at = write_value(value, 1 + part, known, texts[row], at)
             lengths[row] = at
         orders_of(texts[:written], lengths[:written], orders)
         rows[-1, first : first + written] = orders[:written]
@@ -275,9 +282,10 @@ def _space(longest: Whole, payload: Payload, rule: Rule) -> Space:
 
 
 @compiled
-def _listed(rows: Whole, columns: Whole, rule: Rule) -> Listed:
+def _listed(rows: Whole, columns: Whole, layout: Layout, rule: Rule) -> Listed:
     """Make room for as many rows; it takes memory only where rows are written."""
-    texts = np.zeros((TEXTS, len(rule.salt) + LONGEST * columns), np.uint8)
+    # Beside what a text or a number is, its length and a colon; a text is where its length will be, before that is known.
+    texts = room_for_texts(len(rule.salt) + LONGEST * (1 + len(layout.shifts)) + np.sum(layout.texts.longest))
     texts[:, : len(rule.salt)] = rule.salt
     return Listed(np.empty((columns, rows), np.int64), np.int64(0), texts, len(rule.salt))
 
@@ -306,7 +314,7 @@ def add_up(moved: Moved, parts: tuple[int, int], layout: Layout, rule: Rule, sum
     for part in range(parts[0], parts[1]):
         longest = max(longest, starts[part + 1] - starts[part])
     space, columns = _space(longest, payload, rule), len(layout.shifts) + COLUMNS_BESIDE_KEYS + 1 + len(payload.words)
-    listed = _listed(starts[parts[1]] - starts[parts[0]], columns, rule)
+    listed = _listed(starts[parts[1]] - starts[parts[0]], columns, layout, rule)
     for part in range(parts[0], parts[1]):
         given = moved.rows[starts[part] : starts[part + 1]]
         if len(given):
