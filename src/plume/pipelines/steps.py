@@ -137,14 +137,14 @@ def as_they_are(source: Node) -> Named:
 
 
 def keep_few(calibrated: CalibratedQuery, source: Node, *, name: str) -> KeepFew:
-    """Cut users to the limit: the paper's heap."""
+    """Cut users to the limit of what it is for, which may be another one for selection than for measures: the paper's heap."""
     return KeepFew(name, source, USER, (KEY_ORDER, *calibrated.keys), calibrated.max_keys_per_user)
 
 
 def safe_contributions(calibrated: CalibratedQuery, selected_rows: Node) -> Map:
-    """The second bounding, D_safe: users above the limit keep as many keys as it allows.
+    """The second bounding: users above the limit are cut to it, or, where all noise is Gaussian, clipped together to its norm.
 
-    With Gaussian noise they keep all, and are clipped together to the norm of the limit.
+    D_safe has their rows beside those of users within the limit, whom nothing cuts.
     """
     if not calibrated.clips:
         safe = keep_few(calibrated, selected_rows, name="safe")
