@@ -20,6 +20,7 @@ _FORMATS = {
     ".jsonl": "JSON lines",
     ".ndjson": "JSON lines",
 }
+_DATABASES = (".duckdb", ".ddb", ".db")
 _COMPRESSIONS = (".gz", ".zst")
 # DuckDB takes every path for a pattern and a backslash for a slash, and knows no name that is not Unicode.
 _NOT_PLAIN = re.compile(r"[*?\[\]\\\ud800-\udfff]")
@@ -120,8 +121,17 @@ def is_parquet(path: Path) -> bool:
     return _FORMATS.get(path.suffix.lower()) == "Parquet"
 
 
+def is_database(path: Path) -> bool:
+    """Return whether a file is a database of DuckDB, by its ending."""
+    return path.suffix.lower() in _DATABASES
+
+
 def _format(path: Path) -> str:
     form = _form(path)
+    if form is None and is_database(path):
+        raise InputError(
+            f"{path.name!r} is a database; give plume.DatabaseTable(path, table), or ask a statement, as plume sql --table NAME=FILE does."
+        )
     if form is None:
         raise InputError(
             f"{path.name!r} has no ending Plume knows; use one of {', '.join(_FORMATS)}, CSV and JSON also as .gz or .zst."
@@ -156,3 +166,16 @@ def _plain(path: Path, folder: Path, files: Files) -> Path:
     link = Path(tempfile.mkdtemp(dir=folder)) / f"rows{_ending(path)}"
     link.symlink_to(path)
     return link
+
+
+def versions(files: Iterable[Path]) -> list[tuple[int, ...] | None]:
+    """Say of files which they are and when they were written last, or None of one that is gone."""
+    return [_version(file) for file in files]
+
+
+def _version(file: Path) -> tuple[int, ...] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

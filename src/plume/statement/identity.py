@@ -16,6 +16,8 @@ from typing import Any
 from plume.engines.engine import DatabaseTable
 from plume.engines.files import find_files, is_table_of_spark
 from plume.engines.frames import is_spark_frame
+from plume.engines.pinned import PinnedTable
+from plume.engines.pinning import pinned
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
 
@@ -91,7 +93,9 @@ def is_same(one: Identity, other: Identity) -> bool:
 def identify(data: Any, dialect: Dialect) -> Identity:
     """Say which data a table is, without opening it."""
     if isinstance(data, DatabaseTable):
-        return FileSet(_inodes([data.path]), data.table)
+        return FileSet(_inodes([Path(data.path)]), data.table)
+    if isinstance(found := pinned(data), PinnedTable):
+        return _identify_pinned(found)
     if not _is_path(data):
         return OnSpark(id(data)) if is_spark_frame(data) else InMemory(id(data))
     if dialect.statements.has_catalogue:
@@ -100,6 +104,12 @@ def identify(data: Any, dialect: Dialect) -> Identity:
     with suppress(InputError):
         return FileSet(_inodes(find_files(data).paths))
     return FileSet(frozenset())
+
+
+def _identify_pinned(table: PinnedTable) -> FileSet:
+    """Say which data a version of a table is: all versions of it may hold the same rows, so all files in its folder count."""
+    below = frozenset[Inode]() if table.root is None else _below(str(table.root))[0]
+    return FileSet(below | _inodes(file.path for file in table.files))
 
 
 def _is_path(data: Any) -> bool:

@@ -11,13 +11,12 @@ from typing import Any
 
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
+from plume.engines.files import is_database
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
 from plume.relation.relations import BaseTable
 from plume.relation.text import Text, Tree
 from plume.statement.identity import Identity, identify, is_same
-
-_DATABASES = (".duckdb", ".ddb", ".db")
 
 
 @dataclass
@@ -93,7 +92,7 @@ class Tables:
         )
 
     def _base_table(self, data: Any, written: str, *, public: bool, unit: str | None = None) -> BaseTable:
-        if isinstance(data, str | Path) and str(data).lower().endswith(_DATABASES):
+        if isinstance(data, str | Path) and is_database(Path(data)):
             data = DatabaseTable(Path(data), written)
         identity = identify(data, self.dialect)
         for other, known in self._known.items():
