@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from plume.arguments import making_checked
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
+from plume.engines.buckets import copied
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession
 from plume.engines.duckdb_silence import withheld
@@ -217,7 +218,7 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
 
 def _open(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
     if isinstance(table.content, str | Path | list | tuple):
-        files = find_files(table.content)
+        files = find_files(copied(table.content, folder))
         plain = withheld(name, lambda: with_plain_names(files, folder))
         lined = _read(plain, lambda: withheld(name, lambda: with_records_in_lines(plain, folder)))
         _read(lined, lambda: session.define(name, selecting(lined, table.kinds, session.ask)))

@@ -12,7 +12,7 @@ from typing import Any
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
 from plume.engines.files import is_database
-from plume.errors import InputError
+from plume.errors import InputError, without_secrets
 from plume.plan.dialect import Dialect
 from plume.relation.relations import BaseTable
 from plume.relation.text import Text, Tree
@@ -83,6 +83,12 @@ class Tables:
         quoted = bool(tree.this.args.get("quoted"))
         if self.dialect.statements.has_catalogue:
             return tree.name if quoted and tree.db.lower() == "parquet" else written
+        if quoted and "://" in written:
+            raise self.text.refusal(
+                tree,
+                f"{without_secrets(written)!r} is an address; the text of a statement names none. Give it a name, as in "
+                "tables={'visits': ...} or --table visits=ADDRESS.",
+            )
         if quoted and not tree.db:
             return written
         raise self.text.refusal(
