@@ -295,6 +295,31 @@ def test_columns_of_an_iceberg_table_keep_their_numbers_when_they_are_renamed(tm
     assert answer(query, table) == {"k": ["x", "y"], "v_sum": [0.0, 1.0], "w_sum": [6.0, 11.0]}
 
 
+def test_an_iceberg_table_with_partitions_is_read(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, ROWS.slice(0, 0))
+    with table.update_spec() as update:
+        update.add_identity("k")
+    table.append(ROWS.slice(0, 3))
+    with table.update_schema() as update:
+        update.add_column("w", DoubleType())
+    with table.update_spec() as update:
+        update.remove_field("k")
+    table.append(ROWS.slice(3).append_column("w", pa.array([1.0, None, None, None])))
+    assert answer(QUERY, table) == EXPECTED
+    assert answer(asking(measures=[plume.sum("w", 0, 1)], public_keys=["x", "y"]), table)["w_sum"] == [0.0, 1.0]
+
+
+def test_a_column_that_stands_in_partitions_alone_is_refused(tmp_path: Path) -> None:
+    table = iceberg(tmp_path, ROWS.slice(0, 0))
+    with table.update_spec() as update:
+        update.add_identity("k")
+    table.append(ROWS.slice(0, 3))
+    [path] = map(plain_path, data_files(table))
+    rewrite(path, pq.read_table(path, partitioning=None).drop_columns(["k"]))
+    with pytest.raises(InputError, match="column 'k' of this Iceberg table stands in its partitions"):
+        answer(QUERY, table)
+
+
 def test_a_column_that_was_dropped_and_added_again_is_another_one(tmp_path: Path) -> None:
     table = iceberg(tmp_path, ROWS)
     with table.update_schema(allow_incompatible_changes=True) as update:

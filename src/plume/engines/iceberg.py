@@ -28,7 +28,8 @@ def pin_iceberg(table: Any) -> PinnedTable:
     _refuse_partial(scan)
     schema, snapshot, metadata = scan.projection(), scan.snapshot(), scan.table_metadata
     tasks = list(scan.plan_files())
-    files = tuple(_pin_file(task, schema.fields) for task in tasks)
+    specs = metadata.specs()
+    files = tuple(_pin_file(task, schema.fields, specs[task.file.spec_id]) for task in tasks)
     fields = [column for column in schema.as_arrow() if not pa.types.is_nested(column.type)]
     source = {
         "table": _KIND,
@@ -44,7 +45,7 @@ def _refuse_partial(scan: Any) -> None:
         raise InputError(f"this scan of an {_KIND} leaves rows out; scan all of it, and filter by where=.")
 
 
-def _pin_file(task: Any, fields: Collection[Any]) -> PinnedFile:
+def _pin_file(task: Any, fields: Collection[Any], spec: Any) -> PinnedFile:
     if task.file.file_format.name != _PARQUET:
         raise InputError(
             f"this {_KIND} has files of the format {task.file.file_format.name}; Plume reads Parquet alone."
@@ -60,9 +61,11 @@ def _pin_file(task: Any, fields: Collection[Any]) -> PinnedFile:
             raise InputError(
                 f"column {column.name!r} of this {_KIND} has a default that stands in none of its files; write them anew."
             )
-    # A column that a file lacks may stand in its partition, where it has one.
-    if len(task.file.partition) and any(column.field_id not in numbered for column in fields):
-        raise InputError(f"this {_KIND} has partitions, and files without some of its columns; write these files anew.")
+    partitioned = {part.source_id for part in spec.fields}
+    if elsewhere := [column.name for column in fields if column.field_id in partitioned - numbered.keys()]:
+        raise InputError(
+            f"column {elsewhere[0]!r} of this {_KIND} stands in its partitions, and not in all of its files; write them anew."
+        )
     columns = {column.name: numbered[column.field_id] for column in fields if column.field_id in numbered}
     return PinnedFile(path, columns, deleted=_deleted_rows(task))
 
