@@ -165,6 +165,13 @@ def _others() -> Iterable[Hostile]:
         "uuid", "uuid", pa.uuid(), [bytes(15) + bytes([n]) for n in (1, 2, 3)], [bytes(16), b"\xff" * 16, None]
     )
     yield Hostile("null", "other", pa.nulls(3), pa.nulls(2))
+    eight, wide = pa.bool8(), pa.opaque(pa.binary(16), "hugeint", "DuckDB")
+    bits = (pa.array(found, pa.int8()) for found in ([1, 2, 7], [-128, 127, 0, None]))
+    yield Hostile("bool8", "other", *(pa.ExtensionArray.from_storage(eight, found) for found in bits))
+    numbers = (pa.array([bytes([n] * 16) for n in found], pa.binary(16)) for found in ((1, 2, 3), (0, 255)))
+    yield Hostile("hugeint of Arrow", "other", *(pa.ExtensionArray.from_storage(wide, found) for found in numbers))
+    pairs = pa.list_(pa.int8(), 2)
+    yield _plain("lists of one length", "other", pairs, [[1, 2], [3, 4], [5, 6]], [[None, -128], None])
     yield _plain("list<double>", "other", pa.list_(pa.float64()), [[1.5]] * 3, [[math.nan], [-0.0], None])
 
 

@@ -33,7 +33,8 @@ from outcomes import RELEASED, outcome
 from plume.computed_keys import rows_of_query
 from plume.engines import duckdb_pass
 from plume.engines.duckdb import DuckDB
-from plume.engines.engine import Engine, Relation
+from plume.engines.engine import Engine, Relation, Table
+from plume.plan.types import Kind
 from plume.settings import CORRELATED
 from plume.statement.answering import ask
 
@@ -72,6 +73,12 @@ NEAR = 10**38 + 7
 NEAR_IDS = tuple(
     Hostile(name, "integer", tuple(str(NEAR + n) for n in range(3)), (str(NEAR + 3),))
     for name in ("HUGEINT", "UHUGEINT")
+)
+
+
+# What DuckDB's reader of Parquet fails on, so that Arrow reads the file.
+SPOILT_TEXT = Hostile(
+    "spoilt text", "text", pa.array(["a", "b", "c"]), pa.array([b"\xff"], pa.binary()).view(pa.string())
 )
 
 
@@ -420,6 +427,29 @@ def _constants(kind: str) -> list[str]:
     return known.get(kind, numbers)
 
 
+def beside_a_spoilt_text(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
+    """Any column of a Parquet file: where a text of hers beside it is not UTF-8, another reader must read it as the first one does."""
+    if not isinstance(engine, DuckDB):
+        return None
+    column = rng.choice([column for column in COLUMNS if column.is_arrow])
+    columns = {"x": replace(column, hostile=column.ordinary), "y": SPOILT_TEXT}
+    found = [_table(columns, rows, folder, "parquet") for rows in (3, 4)]
+    if not all(found):
+        return None
+    asked = {"where": "x IS NULL OR y IS NOT NULL"} if rng.random() < 0.5 else {"keys": ["x", "k"], "where": "y <> 'z'"}
+    settings = {"user": "u", "keys": "k", "measures": [plume.users()], "max_keys_per_user": 1} | asked
+    query = plume.Query(**settings, budget=plume.Budget(epsilon=1, delta=1e-5))
+
+    def others(path: Path) -> Counter[str]:
+        kinds = dict.fromkeys(("u", "x", "y"), Kind.TEXT)
+        with engine.open({"t": Table(str(path), kinds, grouped=frozenset({"x"}))}) as session:
+            rows = session._connection.sql("SELECT u, hash(x), typeof(x), y FROM t").fetchall()
+        return Counter(str(row) for row in rows if row[0] in OTHERS)
+
+    told = f"parquet, {column.name} beside a spoilt text, {asked}"
+    return Case(told, lambda path: plume.run(query, path, engine=engine), *found, others)
+
+
 # Statements
 
 
@@ -638,6 +668,6 @@ def _with_a_turned_file(path: Path) -> Path:
 
 ROLES = (
     as_user, as_key, as_key, in_one_pass, in_a_key_expression, in_a_key_expression, as_a_total, as_value,
-    in_where, in_where, in_the_condition_of_a_measure, in_a_join, in_a_union, as_units, in_an_expression,
+    in_where, in_where, in_the_condition_of_a_measure, beside_a_spoilt_text, in_a_join, in_a_union, as_units, in_an_expression,
     in_an_expression, in_a_file, under_two_names,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -411,6 +412,24 @@ KEYS = {
     "structures": pa.array([{"a": 1, "b": ["x"]}, {"a": None, "b": None}]),
     "maps": pa.array([[("a", 1)], [("b", None)]], pa.map_(pa.string(), pa.int8())),
     "booleans": pa.array([True, False]),
+    "durations": pa.array([1, 2], pa.duration("s")),
+    "lists of durations": pa.array([[1], [2]], pa.list_(pa.duration("ms"))),
+    "structures of durations": pa.array([{"a": 1}, {"a": 2}], pa.struct([("a", pa.duration("ns"))])),
+    "maps to durations": pa.array([[("a", 1)], [("a", 2)]], pa.map_(pa.string(), pa.duration("us"))),
+    "lists of one length": pa.array([[1, 2], [1, None]], pa.list_(pa.int8(), 2)),
+    "booleans of eight bits": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 7], pa.int8())),
+    "lists of booleans of eight bits": pa.array([[1], [7]], pa.list_(pa.int8())).cast(pa.list_(pa.bool8())),
+    "what only its writer knows": pa.ExtensionArray.from_storage(
+        pa.opaque(pa.binary(16), "hugeint", "DuckDB"), pa.array([bytes(16), b"\1" * 16], pa.binary(16))
+    ),
+    "tensors": pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.int8(), [2]), pa.array([[1, 2], [1, 3]], pa.list_(pa.int8(), 2))
+    ),
+    "decimals of 256 bits": pa.array([Decimal("1.5"), Decimal("-2.5")], pa.decimal256(38, 1)),
+    "lists of decimals of 256 bits": pa.array([[Decimal("1.5")], []], pa.list_(pa.decimal256(20, 1))),
+    "structures of dictionaries": pa.array(
+        [{"a": "x"}, {"a": "y"}], pa.struct([("a", pa.dictionary(pa.int8(), pa.string()))])
+    ),
 }
 
 
@@ -431,6 +450,28 @@ def test_keys_of_a_parquet_file_are_the_same_beside_a_text_that_is_not_utf_8(
     assert spoilt.schema == clean.schema
     assert spoilt["k"] == clean["k"]
     assert len(clean) == 2
+
+
+def test_uuids_that_duckdb_cannot_decode_are_the_same_beside_a_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    """A file may cut them into streams of bytes, which Arrow puts together and DuckDB does not."""
+    ended = set()
+    for last in (b"c", b"\xff"):
+        rows = people(k=pa.array([bytes(16)] * 3, pa.uuid()), name=text(b"a", b"b", last))
+        pq.write_table(rows, tmp_path / "rows.parquet", use_byte_stream_split=["k"], use_dictionary=False)
+        ended.add(str(answer(asking(where="name <> 'c'"), tmp_path / "rows.parquet")["count"]))
+    assert ended == {"[2]"}
+
+
+@pytest.mark.parametrize("last", ["c", "\xff"])
+def test_a_file_whose_types_arrow_lacks_is_refused_whatever_lies_in_it(tmp_path: Path, last: str) -> None:
+    """Such as integers of 128 bits from Polars, in a column that the query does not even read."""
+    path = tmp_path / "rows.parquet"
+    rows = pl.DataFrame({"u": ["ann", "alice"], "k": ["x", "x"], "wide": pl.Series([1, 2], dtype=pl.Int128)})
+    rows.write_parquet(path, compression="uncompressed", statistics=False)
+    if last != "c":
+        hostile_text(path)
+    with pytest.raises(InputError, match="types that Arrow lacks"):
+        plume.run(asking(measures=[plume.users()]), path)
 
 
 def test_what_is_no_json_is_no_key_of_that_type() -> None:

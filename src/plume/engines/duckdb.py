@@ -28,7 +28,13 @@ from plume.engines.failures import blaming_data
 from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.json_records import with_records_in_lines
-from plume.engines.parquet_values import read_by_arrow, refuse_types_of_no_other_reader, select_reading
+from plume.engines.parquet_values import (
+    of_fixed_length,
+    read_by_arrow,
+    refuse_types_of_no_other_reader,
+    refuse_types_read_otherwise,
+    select_reading,
+)
 from plume.engines.pinned import PinnedTable
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
@@ -241,8 +247,11 @@ def _reread_by_arrow(session: DuckDBSession, name: str, files: Files, kinds: Map
     """Let Arrow read Parquet files that DuckDB fails on, because of a value in one of their rows."""
     types = {column: data_type for column, data_type in session.types(name).items() if column in kinds}
     withheld(name, lambda: refuse_types_of_no_other_reader(session, files, types))
-    select = select_reading(name, types)
-    if select is None or _answers(session, select):
+    select = select_reading(name, types, withheld(name, lambda: of_fixed_length(session, files)))
+    if select is None:
+        return
+    withheld(name, lambda: refuse_types_read_otherwise(session, files, types))
+    if _answers(session, select):
         return
     _read(files, lambda: withheld(name, lambda: read_by_arrow(session, name, files, types)))
 
