@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ledgers import ledger_server, new_database, new_place, place  # noqa: F401 - fixtures
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from sparks import start

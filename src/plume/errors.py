@@ -41,6 +41,7 @@ _INSTALLED_AS = {
     "pandas": "pandas",
     "Polars": "polars",
     "botocore": "botocore",
+    "psycopg": "'psycopg[binary]'",
 }
 # What Python takes for a path has one slash. A password may hold a space, so first all between two quotes may be one address.
 # Nothing here looks at a character twice: a statement may be long.

@@ -12,14 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from docs.pages import PAGES, README, ROOT, alike, blocks, python_blocks, run_page
+from ledgers import empty_database
 from plume.cli.main import main
 from plume.synthetic import recipe_searches
+from postgresql_servers import OWNER
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks|experiments)/[\w./-]+)`")
 NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
 IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
 
+ON_POSTGRESQL = ROOT / "docs" / "how-to" / "team-ledger.md"
 ON_SPARK = ROOT / "docs" / "spark.md"
 GUIDES = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
@@ -56,9 +59,20 @@ def check_code(page: Path) -> None:
             assert shown.block.code == shown.printed
 
 
+@pytest.fixture
+def its_server(page: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start the server that a page is about, with an empty database of the name on that page."""
+    if page == ON_POSTGRESQL:
+        server = request.getfixturevalue("ledger_server")
+        empty_database(server.url, "budgets")
+        for name, value in {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": OWNER}.items():
+            monkeypatch.setenv(name, value)
+
+
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if page not in (README, ON_SPARK) and python_blocks(page)], ids=name
 )
+@pytest.mark.usefixtures("its_server")
 def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
     check_code(page)
 
@@ -73,6 +87,7 @@ def test_code_for_spark_runs_and_prints_what_is_shown() -> None:
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if commands(page)], ids=name)
+@pytest.mark.usefixtures("its_server")
 def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pyarrow.parquet.write_table(recipe_searches(200, seed=1), "searches.parquet")

@@ -18,12 +18,14 @@ from typing import Any, NoReturn, Self
 import pyarrow as pa
 
 import plume
+from ledgers import is_file, kept, leftovers, place_of, settle
 from plume.engines.duckdb import DuckDB
 from plume.ledger import charge as charging
 from plume.ledger import claim as claims
+from plume.ledger import postgresql, sqlite, store
 from plume.ledger import shelf as shelves
-from plume.ledger import store
 from plume.ledger.entry import EntryKind
+from plume.ledger.postgresql import TableShelf
 from plume.ledger.store import entries_of
 from plume.noise.entropy import SystemEntropy
 
@@ -42,6 +44,7 @@ ENGINE = DuckDB(threads=1)
 POINTS = {
     "before reserving": (None, "released"),
     "inside the transaction that reserves": (None, "released"),
+    "with the charge written, but not committed": (None, "released"),
     "after reserving": ("reserved", "released"),
     "before drawing": ("reserved", "released"),
     "after drawing is written down": ("drawing", "lost"),
@@ -100,6 +103,17 @@ def die_with_half_a_file() -> None:
     shelves.os.fdopen = open_deadly
 
 
+def die_after(statement: str, value: object = None) -> None:
+    """Die when a statement has run and its transaction has not ended."""
+    for book in (sqlite._File, postgresql._Session):
+        die_around(
+            book,
+            "execute",
+            when=lambda _book, what, *values: what.startswith(statement) and (value is None or value in values),
+            after=True,
+        )
+
+
 def entry(kind: EntryKind) -> Callable[..., bool]:
     return lambda _path, what, *_: what == kind
 
@@ -119,15 +133,22 @@ ARMS: dict[str, Callable[[], None]] = {
     "inside the transaction that reserves": lambda: die_around(
         store, "hash_of", when=lambda one: one.kind == EntryKind.RESERVED, after=True
     ),
+    "with the charge written, but not committed": lambda: die_after("INSERT INTO entries", "reserved"),
     "after reserving": lambda: die_around(charging, "append", when=entry(EntryKind.RESERVED), after=True),
     "before drawing": lambda: die_around(claims, "append", when=entry(EntryKind.DRAWING)),
     "after drawing is written down": lambda: die_around(claims, "append", when=entry(EntryKind.DRAWING), after=True),
     "between two draws": lambda: die_around(SystemEntropy, "words", when=second_draw()),
     "with half a file staged": die_with_half_a_file,
     "before staging is written down": lambda: die_around(claims, "append", when=entry(EntryKind.STAGED)),
-    "before the file gets its name": lambda: die_around(shelves.Shelf, "publish", when=lambda *_: True),
+    "before the file gets its name": lambda: die_around(shelves.FolderShelf, "publish", when=lambda *_: True),
     "before releasing is written down": lambda: die_around(claims, "append", when=entry(EntryKind.RELEASED)),
     "after releasing": lambda: die_around(claims, "append", when=entry(EntryKind.RELEASED), after=True),
+}
+
+
+ARMS_OF_DATABASES = {
+    "with half a file staged": lambda: die_after("INSERT INTO releases"),
+    "before the file gets its name": lambda: die_around(TableShelf, "is_staged", when=lambda *_: True),
 }
 
 
@@ -137,7 +158,7 @@ def spy(ledger: plume.Ledger, release_id: str, log: Path) -> None:
 
     def watched(self: SystemEntropy, size: int) -> Any:
         if size:
-            found = entries_of(ledger.path, release_id)
+            found = entries_of(ledger.store, release_id)
             line = {"id": release_id, "process": os.getpid(), "words": size, "state": found[-1].kind if found else None}
             descriptor = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
             os.write(descriptor, (json.dumps(line) + "\n").encode())
@@ -190,7 +211,7 @@ def outcome(child: int) -> int:
 
 
 def state(ledger: plume.Ledger, release_id: str) -> str | None:
-    found = entries_of(ledger.path, release_id)
+    found = entries_of(ledger.store, release_id)
     return str(found[-1].kind) if found else None
 
 
@@ -218,13 +239,12 @@ def check(ledger: plume.Ledger, log: Path) -> None:
     require(set(processes) <= set(charged), "noise was drawn without a charge")
     released = {entry.release_id for entry in entries if entry.kind == EntryKind.RELEASED}
     staged = {entry.release_id for entry in entries if entry.kind == EntryKind.STAGED}
-    files = {path.stem for path in ledger.shelf.folder.glob("*.parquet")}
+    files = set(kept(ledger))
     require(released <= files <= staged, "files and entries differ", released=released, files=files)
 
 
 def new_ledger(folder: Path, number: int, epsilon: float) -> tuple[plume.Ledger, Path]:
-    ledger = plume.Ledger.create(folder / f"{number}.ledger")
-    ledger.add_dataset("d", plume.Budget(epsilon=epsilon, delta=1e-3))
+    ledger = plume.Ledger.create(place_of(folder, number), datasets={"d": plume.Budget(epsilon=epsilon, delta=1e-3)})
     return ledger, folder / f"{number}.draws"
 
 
@@ -234,7 +254,9 @@ def at_points(folder: Path, rounds: int) -> dict[str, int]:
         ledger, log = new_ledger(folder, number, 10**6)
         for place, (point, (expected, then)) in enumerate(POINTS.items()):
             name = f"r{place}"
-            require(outcome(release(ledger, name, log, ARMS[point])) == -signal.SIGKILL, "not killed", point=point)
+            arms = ARMS if is_file(ledger) else ARMS | ARMS_OF_DATABASES
+            require(outcome(release(ledger, name, log, arms[point])) == -signal.SIGKILL, "not killed", point=point)
+            settle(ledger)
             require(state(ledger, name) == expected, "wrong state", point=point, found=state(ledger, name))
             check(ledger, log)
             # Half of the time recovery comes first, twice; it must make no difference to what follows.
@@ -246,8 +268,8 @@ def at_points(folder: Path, rounds: int) -> dict[str, int]:
             require(code == {"released": 0, "lost": 10}[then], "wrong retry", point=point, code=code)
             require(state(ledger, name) == then, "wrong end", point=point, found=state(ledger, name))
             check(ledger, log)
-            leftovers = [path.name for path in ledger.shelf.folder.iterdir() if path.name.startswith(".stage")]
-            require(not leftovers, "a staged file was left", leftovers=leftovers)
+            settle(ledger)
+            require(not leftovers(ledger), "what was staged was left", leftovers=leftovers(ledger))
             seen[point] += 1
     return dict(seen)
 
@@ -285,6 +307,7 @@ def at_random(folder: Path, kills: int, seed: int) -> dict[str, int]:
             moment = step, dice.randint(1, calls[step])
             child = release(ledger, name, log, lambda moment=moment: watch_steps(moment))
         code = outcome(child)
+        settle(ledger)
         check(ledger, log)
         seen[f"{'killed' if code == -signal.SIGKILL else code}: {state(ledger, name)}"] += 1
         if code == 11:

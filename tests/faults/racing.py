@@ -1,6 +1,7 @@
-"""A program in which many processes charge one dataset at the same moment: `racing.py FOLDER ledger|naive ROUNDS`.
+"""A program in which many processes charge one dataset at the same moment: `racing.py FOLDER ledger|naive ROUNDS PROCESSES ATTEMPTS
+ALLOWED`.
 
-Run by the tests as a process of its own, since it forks. It prints how many charges each round granted, of the 100 there were.
+Run by the tests as a process of its own, since it forks. It prints how many charges each round granted, of the ALLOWED there were.
 """
 
 import json
@@ -12,30 +13,31 @@ from contextlib import closing
 from pathlib import Path
 
 import plume
+from ledgers import place_of
 from plume.errors import BudgetExceeded
 from plume.ledger.charge import charge
 from plume.ledger.price import EPSILONS, Price
 
-PROCESSES, ATTEMPTS, ALLOWED = 16, 20, 100
+ALLOWED = int(sys.argv[6])
 UNIT = Price(epsilon=EPSILONS // ALLOWED, delta=0, pure=EPSILONS // ALLOWED, mu=0, passing=0)
 FORK = multiprocessing.get_context("fork")
 
-Attempt = Callable[[Path, str], bool]
+Attempt = Callable[[Path | str, str], bool]
 
 
-def make_ledger(path: Path) -> None:
-    plume.Ledger.create(path).add_dataset("d", plume.Budget(epsilon=1))
+def make_ledger(path: Path | str) -> None:
+    plume.Ledger.create(path, datasets={"d": plume.Budget(epsilon=1)})
 
 
-def charge_ledger(path: Path, release_id: str) -> bool:
+def charge_ledger(path: Path | str, release_id: str) -> bool:
     try:
-        charge(path, "d", release_id, request="", price=UNIT)
+        charge(plume.Ledger(path).store, "d", release_id, request="", price=UNIT)
     except BudgetExceeded:
         return False
     return True
 
 
-def count_ledger(path: Path) -> int:
+def count_ledger(path: Path | str) -> int:
     ledger = plume.Ledger(path)
     ledger.verify()
     return sum(entry.kind == "reserved" for entry in ledger.history())
@@ -70,20 +72,21 @@ KINDS = {
 
 
 def compete(
-    path: Path, attempt: Attempt, racer: int, barrier: "multiprocessing.Barrier", granted: "FORK.Value"
+    path: Path | str, attempt: Attempt, names: list[str], barrier: "multiprocessing.Barrier", granted: "FORK.Value"
 ) -> None:
     barrier.wait()
-    won = sum(attempt(path, f"r{racer}-{number}") for number in range(ATTEMPTS))
+    won = sum(attempt(path, name) for name in names)
     with granted.get_lock():
         granted.value += won
 
 
-def race(path: Path, kind: str) -> tuple[int, int]:
+def race(path: Path | str, kind: str, processes: int, attempts: int) -> tuple[int, int]:
     """Let all processes go at once; give what they believe was granted, and what is on disk."""
     make, attempt, count = KINDS[kind]
     make(path)
-    barrier, granted = FORK.Barrier(PROCESSES), FORK.Value("i", 0)
-    racers = [FORK.Process(target=compete, args=(path, attempt, n, barrier, granted)) for n in range(PROCESSES)]
+    barrier, granted = FORK.Barrier(processes), FORK.Value("i", 0)
+    names = [[f"r{racer}-{number}" for number in range(attempts)] for racer in range(processes)]
+    racers = [FORK.Process(target=compete, args=(path, attempt, mine, barrier, granted)) for mine in names]
     for racer in racers:
         racer.start()
     for racer in racers:
@@ -94,5 +97,5 @@ def race(path: Path, kind: str) -> tuple[int, int]:
 
 
 if __name__ == "__main__":
-    folder, kind, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-    print(json.dumps([race(folder / f"{number}.ledger", kind) for number in range(rounds)]))
+    folder, kind, (rounds, processes, attempts) = Path(sys.argv[1]), sys.argv[2], map(int, sys.argv[3:6])
+    print(json.dumps([race(place_of(folder, number), kind, processes, attempts) for number in range(rounds)]))

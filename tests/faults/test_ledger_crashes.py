@@ -14,32 +14,41 @@ from typing import Any
 import pytest
 
 from faults.crashing import POINTS
+from ledgers import KINDS, SERVER
+from postgresql_servers import Server
 
 HERE = Path(__file__).parent
 SIZES = ["nothing", "one byte", "a sector", "a page", "two pages", "as large as it is", "a page more", "two pages more"]
 
 
-def seen_by(program: str, folder: Path, *args: object) -> Any:
+def seen_by(program: str, folder: Path, *args: object, server: str | None = None) -> Any:
     """Run a program that forks, as a process of its own, and read what it says."""
     command = [sys.executable, str(HERE / f"{program}.py"), str(folder), *map(str, args)]
     # Who is killed cannot remove the private folder it made, so that goes where pytest cleans up.
-    environment = os.environ | {"TMPDIR": str(folder)}
+    environment = os.environ | {"TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])}
+    environment |= {} if server is None else {SERVER: server}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
     assert done.returncode == 0, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
+@pytest.fixture(params=KINDS)
+def server(request: pytest.FixtureRequest) -> str | None:
+    """Where the ledgers of a program are: in files, or on a server."""
+    return request.getfixturevalue("ledger_server").url if request.param == "database" else None
+
+
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_a_kill_at_every_point_leaves_what_the_protocol_says(tmp_path: Path, rounds: int) -> None:
-    assert seen_by("crashing", tmp_path, "points", rounds) == dict.fromkeys(POINTS, rounds)
+def test_a_kill_at_every_point_leaves_what_the_protocol_says(tmp_path: Path, rounds: int, server: str | None) -> None:
+    assert seen_by("crashing", tmp_path, "points", rounds, server=server) == dict.fromkeys(POINTS, rounds)
 
 
 @pytest.mark.parametrize(
     ("kills", "seed"),
     [pytest.param(100, 1, marks=pytest.mark.engines), pytest.param(1000, 2, marks=pytest.mark.slow)],
 )
-def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed: int) -> None:
-    seen = seen_by("crashing", tmp_path, "random", kills, seed)
+def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed: int, server: str | None) -> None:
+    seen = seen_by("crashing", tmp_path, "random", kills, seed, server=server)
     assert sum(seen.values()) == kills
     # The moments are spread over the protocol, or this would show nothing. In 40 runs beside one another each was seen 7 times or more.
     assert {f"killed: {state}" for state in (None, "reserved", "drawing", "staged", "released")} <= seen.keys()
@@ -49,17 +58,32 @@ def test_kills_at_random_moments_break_nothing(tmp_path: Path, kills: int, seed:
     "rounds", [2, pytest.param(5, marks=pytest.mark.engines), pytest.param(50, marks=pytest.mark.slow)]
 )
 def test_sixteen_processes_at_once_are_granted_exactly_what_there_is(tmp_path: Path, rounds: int) -> None:
-    assert seen_by("racing", tmp_path, "ledger", rounds) == [[100, 100]] * rounds
+    assert seen_by("racing", tmp_path, "ledger", rounds, 16, 20, 100) == [[100, 100]] * rounds
+
+
+@pytest.mark.parametrize(
+    ("rounds", "attempts", "allowed"),
+    [
+        (1, 1, 10),
+        pytest.param(1, 5, 100, marks=pytest.mark.engines),
+        pytest.param(20, 20, 100, marks=pytest.mark.slow),
+    ],
+)
+def test_twenty_four_processes_at_once_are_granted_exactly_what_there_is_in_a_database(
+    tmp_path: Path, rounds: int, attempts: int, allowed: int, ledger_server: Server
+) -> None:
+    seen = seen_by("racing", tmp_path, "ledger", rounds, 24, attempts, allowed, server=ledger_server.url)
+    assert seen == [[allowed, allowed]] * rounds
 
 
 def test_a_ledger_that_reads_then_writes_would_be_caught(tmp_path: Path) -> None:
-    granted = seen_by("racing", tmp_path, "naive", 5)
+    granted = seen_by("racing", tmp_path, "naive", 5, 16, 20, 100)
     assert max(written for _, written in granted) > 100
 
 
 @pytest.mark.parametrize("rounds", [5, pytest.param(50, marks=pytest.mark.slow)])
-def test_two_processes_with_one_release_id_draw_once(tmp_path: Path, rounds: int) -> None:
-    seen = seen_by("crashing", tmp_path, "twins", rounds)
+def test_two_processes_with_one_release_id_draw_once(tmp_path: Path, rounds: int, server: str | None) -> None:
+    seen = seen_by("crashing", tmp_path, "twins", rounds, server=server)
     assert sum(seen.values()) == 2 * rounds
     assert seen.keys() <= {"released", "busy"}
     assert seen["released"] >= rounds

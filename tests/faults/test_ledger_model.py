@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 import plume
+from ledgers import empty_database, kept
 from plume.errors import BudgetExceeded, LedgerError
 from plume.ledger.price import EPSILONS, Price
 from plume.ledger.store import entries_of
+from postgresql_servers import Server
 
 LIMIT = 6
 NAMES = ("a", "b", "c", "d")
@@ -54,11 +57,11 @@ class Model:
 class LedgerMachine(RuleBasedStateMachine):
     """A process that makes one release after another, and may die after any step."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: Callable[[], str] | None) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))  # noqa: S108
-        self.ledger = plume.Ledger.create(self.folder / "l")
-        self.ledger.add_dataset("d", plume.Budget(epsilon=LIMIT))
+        place = database() if database else self.folder / "l"
+        self.ledger = plume.Ledger.create(place, datasets={"d": plume.Budget(epsilon=LIMIT)})
         self.model, self.drawn = Model(), 0
 
     def teardown(self) -> None:
@@ -87,12 +90,12 @@ class LedgerMachine(RuleBasedStateMachine):
             self.model.states[name] = "drawing"
             self.drawn += 1
         if steps == 2:
-            claim.shelf.stage(name, content[:3])
+            claim.store.shelf.stage(name, content[:3])
         if steps > 2:
             claim.stage(content)
             self.model.states[name], self.model.staged[name] = "staged", content
         if steps == 4:
-            claim.shelf.publish(name)
+            claim.store.shelf.publish(name)
         if steps > 4:
             claim.publish()
             self.model.states[name], self.model.released[name] = "released", content
@@ -128,20 +131,31 @@ class LedgerMachine(RuleBasedStateMachine):
     @invariant()
     def says_the_same(self) -> None:
         self.ledger.verify()
-        found = {name: entries_of(self.ledger.path, name) for name in NAMES}
+        found = {name: entries_of(self.ledger.store, name) for name in NAMES}
         assert {name: str(entries[-1].kind) for name, entries in found.items() if entries} == self.model.states
         assert self.ledger.dataset("d").spent.epsilon == self.model.spent <= LIMIT
-        files = {path.stem: path.read_bytes() for path in self.ledger.shelf.folder.glob("*.parquet")}
+        files = kept(self.ledger)
         assert {name: files[name] for name in self.model.released} == self.model.released
+
+
+def try_sequences(sequences: int, database: Callable[[], str] | None) -> None:
+    run_state_machine_as_test(
+        lambda: LedgerMachine(database),
+        settings=settings(
+            max_examples=sequences, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
 
 
 @pytest.mark.parametrize(
     "sequences", [60, pytest.param(200, marks=pytest.mark.engines), pytest.param(2000, marks=pytest.mark.slow)]
 )
 def test_random_sequences_end_where_the_model_does(sequences: int) -> None:
-    run_state_machine_as_test(
-        LedgerMachine,
-        settings=settings(
-            max_examples=sequences, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
-        ),
-    )
+    try_sequences(sequences, None)
+
+
+@pytest.mark.parametrize(
+    "sequences", [6, pytest.param(60, marks=pytest.mark.engines), pytest.param(1000, marks=pytest.mark.slow)]
+)
+def test_random_sequences_end_where_the_model_does_in_a_database(sequences: int, ledger_server: Server) -> None:
+    try_sequences(sequences, lambda: empty_database(ledger_server.url, "model"))

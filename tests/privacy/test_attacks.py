@@ -103,7 +103,7 @@ def test_a_source_that_fails_at_any_moment_gives_no_release(tmp_path: Path, monk
             patch.setattr(os, "urandom", Failing(calls).urandom)
             with pytest.raises(EntropyError, match="the operating system gave no random bytes"):
                 plume.run(ASKED, CROWD, engine=ENGINE, ledger=ledger, dataset="d", release_id=f"r{calls}")
-        found = entries_of(ledger.path, f"r{calls}")
+        found = entries_of(ledger.store, f"r{calls}")
         states.append(str(found[-1].kind) if found else None)
     # The first call is for the secret order of keys, before anything is charged; whatever was begun to be drawn is never used.
     assert states[0] is None

@@ -59,5 +59,5 @@ def test_mutated_files_give_a_clean_error_or_an_answer(tmp_path: Path, name: str
         except plume.PlumeError as error:
             said = "".join(traceback.format_exception(error))
             # A file that cannot be opened is not charged; one that fails while it is read was, and nothing was drawn.
-            assert [str(entry.kind) for entry in entries_of(ledger.path, f"r{seed}")] in ([], ["reserved"])
+            assert [str(entry.kind) for entry in entries_of(ledger.store, f"r{seed}")] in ([], ["reserved"])
         assert CANARY not in said

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ from plume.cli.explaining import explain_options
 from plume.cli.terminal import put
 from plume.errors import BudgetExceeded, printable
 from plume.ledger.ledger import Dataset, Ledger
+from plume.ledger.places import store_at
 from plume.privacy.budget import Budget
 
-_OTHERS_MAY_WRITE = 0o022
 
-
-def create_dataset(file: Path, name: str, *, epsilon: float, delta: float) -> None:
+def create_dataset(file: Path | str, name: str, *, epsilon: float, delta: float) -> None:
     """Add a dataset to a ledger, which is made if there is none."""
     budget = Budget(epsilon, delta)
-    if _exists(file):
+    if store_at(file).is_there():
         ledger = Ledger(file)
         ledger.add_dataset(name, budget)
     else:
@@ -29,13 +27,7 @@ def create_dataset(file: Path, name: str, *, epsilon: float, delta: float) -> No
     _say(f"dataset {name} may spend epsilon {epsilon:g} and delta {delta:g}; ledger head {ledger.head}")
 
 
-def _exists(file: Path) -> bool:
-    with suppress(OSError):  # a name that is too long; whoever makes the file says so
-        return file.exists()
-    return False
-
-
-def show_datasets(file: Path, layout: str) -> None:
+def show_datasets(file: Path | str, layout: str) -> None:
     """Print what each dataset has spent and what still fits, and what is unfinished."""
     ledger = Ledger(file)
     datasets = [ledger.dataset(name) for name in ledger.datasets()]
@@ -50,8 +42,8 @@ def show_datasets(file: Path, layout: str) -> None:
             _say(
                 f"release {release_id} is {state}; `plume ledger recover` tidies up, and the same release id finishes it at no further cost"
             )
-    if file.stat().st_mode & _OTHERS_MAY_WRITE:
-        click.echo(f"Others may change {printable(str(file))}; chmod 600 keeps them out.", err=True)
+    if ledger.store.caution is not None:
+        click.echo(printable(ledger.store.caution), err=True)
 
 
 def _facts(dataset: Dataset) -> dict[str, Any]:
@@ -86,7 +78,7 @@ def plan_query(options: Mapping[str, Any]) -> None:
         raise BudgetExceeded("the budget of the dataset does not allow this query.")
 
 
-def show_history(file: Path, layout: str) -> None:
+def show_history(file: Path | str, layout: str) -> None:
     """Print what happened, in words; as JSON also as it is kept."""
     ledger = Ledger(file)
     if layout == "json":
@@ -96,7 +88,7 @@ def show_history(file: Path, layout: str) -> None:
         _say(line)
 
 
-def verify_ledger(file: Path, head: str | None, layout: str) -> None:
+def verify_ledger(file: Path | str, head: str | None, layout: str) -> None:
     """Print the head of a ledger that is as it should be."""
     verified = Ledger(file).verify(head)
     if layout == "json":
@@ -105,13 +97,13 @@ def verify_ledger(file: Path, head: str | None, layout: str) -> None:
         _say(f"all is well; ledger head {verified}")
 
 
-def recover_releases(file: Path) -> None:
+def recover_releases(file: Path | str) -> None:
     """Print what became of each unfinished release."""
     for release_id, state in Ledger(file).recover().items():
         _say(f"release {release_id} is {state}")
 
 
-def abandon_release(file: Path, release_id: str) -> None:
+def abandon_release(file: Path | str, release_id: str) -> None:
     """Say that a release was given up."""
     Ledger(file).abandon(release_id)
     _say(f"release {release_id} is abandoned; what it cost stays spent")

@@ -7,9 +7,16 @@ import click
 
 from plume.cli.help import HelpfulGroup
 from plume.cli.number_types import NUMBER
-from plume.cli.options import OneForm, optional_query_options, pipeline_option, table_options, text_layout_option
+from plume.cli.options import (
+    LEDGER,
+    OneForm,
+    optional_query_options,
+    pipeline_option,
+    table_options,
+    text_layout_option,
+)
 
-_file = click.argument("file", type=click.Path(path_type=Path))
+_file = click.argument("file", type=LEDGER)
 
 
 @click.group(
@@ -26,6 +33,9 @@ _file = click.argument("file", type=click.Path(path_type=Path))
 )
 def ledger() -> None:
     """Keep the budgets of datasets, and what was spent of them.
+
+    A ledger is a file, or for a team a database, as postgresql://host/database. Leave passwords to ~/.pgpass or
+    PGPASSWORD: others on the machine see the command line.
 
     `plume run --ledger FILE --dataset NAME` charges a release before its plan runs, and refuses if the budget does not allow it.
     """
@@ -44,7 +54,7 @@ def ledger() -> None:
     metavar="NUMBER",
     help="The largest delta of all its releases together; above 0 unless all keys are public.",
 )
-def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
+def create(*, file: Path | str, dataset: str, epsilon: float, delta: float) -> None:
     """Give a dataset a budget, in a new ledger or in an existing one."""
     from plume.cli.accounts import create_dataset  # noqa: PLC0415 - imports SQLite and more
 
@@ -54,7 +64,7 @@ def create(*, file: Path, dataset: str, epsilon: float, delta: float) -> None:
 @ledger.command(examples=("plume ledger show budget.ledger",))
 @_file
 @text_layout_option
-def show(*, file: Path, layout: str) -> None:
+def show(*, file: Path | str, layout: str) -> None:
     """Say what each dataset may spend, has spent and has left."""
     from plume.cli.accounts import show_datasets  # noqa: PLC0415 - imports SQLite and more
 
@@ -94,7 +104,7 @@ def plan(**options: Any) -> None:
 )
 @_file
 @text_layout_option
-def history(*, file: Path, layout: str) -> None:
+def history(*, file: Path | str, layout: str) -> None:
     """List what happened, in order: what was asked, when, and what it spent.
 
     As JSON, every entry is listed with the same words, and as it is kept, with its hashes and units.
@@ -110,7 +120,7 @@ def history(*, file: Path, layout: str) -> None:
 @_file
 @click.option("--head", metavar="HASH", help="A head noted earlier, as `plume run` prints it.")
 @text_layout_option
-def verify(*, file: Path, head: str | None, layout: str) -> None:
+def verify(*, file: Path | str, head: str | None, layout: str) -> None:
     """Check the file, the chain of entries, the budgets and the released files.
 
     An older copy of a ledger is valid by itself; only a head noted earlier shows that it is old.
@@ -134,7 +144,7 @@ def recover(*, file: Path) -> None:
 )
 @_file
 @click.argument("release_id")
-def abandon(*, file: Path, release_id: str) -> None:
+def abandon(*, file: Path | str, release_id: str) -> None:
     """Give up a release that was reserved and never drawn; what it cost stays spent."""
     from plume.cli.accounts import abandon_release  # noqa: PLC0415 - imports SQLite and more
 

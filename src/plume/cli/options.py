@@ -19,6 +19,18 @@ Option = Callable[[Command], Command]
 _FILE = click.Path(path_type=Path)
 
 
+class _LedgerType(click.Path):
+    """A file, or the address of a database, of which a path would keep one slash."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from plume.ledger.places import is_address  # noqa: PLC0415 - imports SQLite and more
+
+        return value if isinstance(value, str) and is_address(value) else super().convert(value, param, ctx)
+
+
+LEDGER = _LedgerType(path_type=Path)
+
+
 def combine_options(*options: Option) -> Option:
     """Make one decorator of several; help shows their options in this order."""
     return lambda command: functools.reduce(lambda made, option: option(made), reversed(options), command)
@@ -306,7 +318,12 @@ table_options = combine_options(
 )
 
 ledger_options = combine_options(
-    click.option("--ledger", type=_FILE, metavar="FILE", help="Charge the release to a dataset of this ledger."),
+    click.option(
+        "--ledger",
+        type=LEDGER,
+        metavar="FILE",
+        help="Charge the release to a dataset of this ledger, a file or postgresql://host/database.",
+    ),
     click.option("--dataset", metavar="NAME", help="Dataset in the ledger to charge."),
     click.option(
         "--release-id",

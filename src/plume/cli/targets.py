@@ -16,7 +16,7 @@ from plume.cli.standard_input import DASH
 from plume.cli.statement_text import is_statement_file
 from plume.engines.files import find_files, on_this_machine
 from plume.errors import InputError, OutputError
-from plume.ledger.ledger import Ledger
+from plume.ledger.sqlite import SQLite
 from plume.report.chart import refuse_without_charts
 
 REPORT_ENDINGS = (".html",)
@@ -76,7 +76,7 @@ def _refuse_what_is_read(target: Path, options: Mapping[str, Any], data: Sequenc
         if target_identity == identity:
             raise OutputError(f"{str(target)!r} is {what}; give another name.")
     ledger = options.get("ledger")
-    if ledger is not None and _identity(target.resolve().parent) == _identity(Ledger(ledger).shelf.folder):
+    if isinstance(ledger, Path) and _identity(target.resolve().parent) == _identity(SQLite(ledger).shelf.folder):
         raise OutputError(f"{str(target)!r} is in the folder of the ledger's releases; give another one.")
 
 
@@ -84,7 +84,7 @@ def _read(options: Mapping[str, Any], data: Sequence[str]) -> Iterator[tuple[str
     """List what a command reads, as words and as what it is."""
     named = {"the ledger": "ledger", "the list of public keys": "public_keys", "the file of the query": "query_file"}
     for what, option in named.items():
-        if options.get(option) is not None:
+        if isinstance(options.get(option), Path):  # a ledger may be a database, public keys a list
             yield what, _identity(options[option])
     if is_statement_file(options.get("statement")):
         yield "the statement", _identity(Path(options["statement"]))

@@ -2,28 +2,27 @@
 
 `running.py` asks for it when the data is open and before the first step runs, by way of `ledger.py`, `room.py`, `publishing.py` and
 `claim.py`. A release id that was charged before is not charged again. If its rows were released, it gets them; if the run ended before
-noise was drawn, it goes on; if rows were drawn and are lost, or the release was given up, it gets an error. A unique index of the file, in
-`schema.sql`, makes sure that no id is charged twice. `publishing.py` reads off the plan what is charged, `price.py` says
+noise was drawn, it goes on; if rows were drawn and are lost, or the release was given up, it gets an error. A unique index of the
+database makes sure that no id is charged twice. `publishing.py` reads off the plan what is charged, `price.py` says
 how it is written down, and `composition.py` how charges add up.
 """
 
 from dataclasses import asdict
-from pathlib import Path
 
 from plume.errors import BudgetExceeded, LedgerError
 from plume.ledger.composition import least_total, total
 from plume.ledger.entry import Entry, EntryKind
 from plume.ledger.price import DatasetBudget, Price, in_words
-from plume.ledger.store import Refused, append, read_entries
+from plume.ledger.store import Refused, Store, append, read_entries
 
 
-def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
+def charge(store: Store, dataset: str, release_id: str, *, request: str, price: Price) -> Entry:
     """Charge a dataset if its budget allows it.
 
     The total is worked out first, and written only if no other charge was written meanwhile; otherwise it is worked out again.
     """
     while True:
-        budget, charges = account_of_dataset(read_entries(path), dataset)
+        budget, charges = account_of_dataset(read_entries(store), dataset)
         after = total([*charges, price], budget)
         if not after.within(budget):
             raise BudgetExceeded(_refusal(dataset, price, budget, charges))
@@ -34,9 +33,9 @@ def charge(path: Path, dataset: str, release_id: str, *, request: str, price: Pr
             "charges_before": len(charges),
         }
         try:
-            return append(path, EntryKind.RESERVED, dataset, release_id, content)
+            return append(store, EntryKind.RESERVED, dataset, release_id, content)
         except Refused:
-            if len(account_of_dataset(read_entries(path), dataset)[1]) == len(charges):
+            if len(account_of_dataset(read_entries(store), dataset)[1]) == len(charges):
                 raise
 
 

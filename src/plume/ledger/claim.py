@@ -7,25 +7,24 @@
 Whatever was reserved stays spent, since a refund would tell that a run failed, and why may depend on the data.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from plume.errors import LedgerDamaged, LedgerError
 from plume.ledger.charge import charge
-from plume.ledger.entry import Entry, EntryKind
+from plume.ledger.entry import MOVES, Entry, EntryKind
 from plume.ledger.price import Price
-from plume.ledger.shelf import Shelf, hash_of_bytes
-from plume.ledger.store import append, entries_of
+from plume.ledger.store import Refused, Store, append, entries_of
+from plume.redaction import Redaction
 
 
 @dataclass(frozen=True)
 class Claim:
     """A release that this process, and no other, may work on."""
 
-    path: Path
-    shelf: Shelf
+    store: Store
     dataset: str
     release_id: str
     request: str
@@ -51,7 +50,8 @@ class Claim:
     def reserve(self, price: Price) -> None:
         """Charge the dataset, once; a release that is reserved already is not charged again."""
         if self.state is None:
-            charge(self.path, self.dataset, self.release_id, request=self.request, price=price)
+            with self._held(None):
+                charge(self.store, self.dataset, self.release_id, request=self.request, price=price)
 
     def begin_drawing(self) -> Entry:
         """Write down that noise is drawn from here on: from now on a crash loses the release."""
@@ -59,24 +59,24 @@ class Claim:
 
     def stage(self, content: bytes) -> None:
         """Write the release down where nobody sees it yet."""
-        self._append(EntryKind.STAGED, {"sha256": self.shelf.stage(self.release_id, content)})
+        with self._held(EntryKind.DRAWING):
+            self.store.shelf.stage(self.release_id, content)
+        self._append(EntryKind.STAGED, {"sha256": _hash_of_bytes(content)})
 
     def publish(self) -> None:
         """Let everybody see it; again after a crash, if need be."""
-        if self.shelf.staged(self.release_id).exists():
-            self.shelf.publish(self.release_id)
+        if self.store.shelf.is_staged(self.release_id):
+            self.store.shelf.publish(self.release_id)
         self.read()
         self._append(EntryKind.RELEASED, {})
 
     def read(self) -> bytes:
         """Give the bytes that were released, the same ones for ever."""
         expected = next(entry.content["sha256"] for entry in self._entries() if entry.kind == EntryKind.STAGED)
-        released = self.shelf.released(self.release_id)
-        content = released.read_bytes() if released.exists() else b""
-        if hash_of_bytes(content) != expected:
+        content = self.store.shelf.read(self.release_id)
+        if _hash_of_bytes(content) != expected:
             raise LedgerDamaged(
-                f"the file of release {self.release_id!r} is missing or was changed; put it back from a copy, as {str(released)!r}. "
-                "Earlier versions kept it beside the link, if the ledger was reached by one."
+                f"the file of release {self.release_id!r} is missing or was changed; {self.store.shelf.remedy(self.release_id)}"
             )
         return content
 
@@ -84,7 +84,7 @@ class Claim:
         """Bring a release that a crash left behind to where it belongs; doing it twice is doing it once."""
         match self.state:
             case EntryKind.DRAWING:
-                self.shelf.drop_stage(self.release_id)
+                self.store.shelf.drop_stage(self.release_id)
                 self._append(EntryKind.LOST, {})
             case EntryKind.STAGED:
                 self.publish()
@@ -97,15 +97,24 @@ class Claim:
         self._append(EntryKind.ABANDONED, {})
 
     def _entries(self) -> tuple[Entry, ...]:
-        return entries_of(self.path, self.release_id)
+        return entries_of(self.store, self.release_id)
 
     def _append(self, kind: EntryKind, content: dict[str, str]) -> Entry:
-        return append(self.path, kind, self.dataset, self.release_id, content)
+        with self._held(MOVES[kind]):
+            return append(self.store, kind, self.dataset, self.release_id, content)
+
+    def _held(self, state: EntryKind | None) -> Redaction:
+        """Say who is to blame if the database refuses the step from a state: another process, if the release has left that state."""
+        taken = LedgerError(
+            f"release {self.release_id!r} was taken over by another process, since this one had lost its connection to the ledger; "
+            "ask again with the same release_id."
+        )
+        return Redaction((Refused,), lambda error: error if self.state == state else taken)
 
 
-def claim_of(path: Path, shelf: Shelf, reservation: Entry) -> Claim:
+def claim_of(store: Store, reservation: Entry) -> Claim:
     """Look at a release as the process does that claims it."""
-    return Claim(path, shelf, reservation.dataset, str(reservation.release_id), reservation.content["request"])
+    return Claim(store, reservation.dataset, str(reservation.release_id), reservation.content["request"])
 
 
 Earlier = Callable[[str, Claim], bool]
@@ -114,12 +123,12 @@ Earlier = Callable[[str, Claim], bool]
 
 @contextmanager
 def claimed(
-    path: Path, shelf: Shelf, dataset: str, release_id: str, request: str, *, earlier: Earlier | None = None
+    store: Store, dataset: str, release_id: str, request: str, *, earlier: Earlier | None = None
 ) -> Iterator[Claim]:
     """Claim a release for this process, and recover it if a crash left it behind."""
-    with shelf.lock(release_id):
-        claim = Claim(path, shelf, dataset, release_id, request)
-        _refuse_another_question(entries_of(path, release_id), claim, earlier)
+    with store.shelf.lock(release_id):
+        claim = Claim(store, dataset, release_id, request)
+        _refuse_another_question(entries_of(store, release_id), claim, earlier)
         if claim.recover() in (EntryKind.LOST, EntryKind.ABANDONED):
             raise LedgerError(
                 f"release {release_id!r} is {claim.state}: its budget is spent and nothing of it was or will be shown; "
@@ -138,3 +147,7 @@ def _refuse_another_question(entries: tuple[Entry, ...], claim: Claim, earlier: 
             f"release_id {claim.release_id!r} was used for another query or dataset, or by a version of Plume that cannot be compared; "
             "choose another one."
         )
+
+
+def _hash_of_bytes(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,11 +16,12 @@ from plume.ledger.claim import Claim, Earlier, claim_of, claimed
 from plume.ledger.composition import least_total
 from plume.ledger.entry import BEGINNING, EntryKind, refuse_broken_chain
 from plume.ledger.history import History
+from plume.ledger.places import store_at
 from plume.ledger.price import DELTAS, EPSILONS, dataset_budget
 from plume.ledger.request import describe, recorded
 from plume.ledger.room import BudgetPlan, DatasetAccount, charge_or_name_largest, plan_charge
-from plume.ledger.shelf import Shelf
-from plume.ledger.store import append, create_file, entries_of, read_entries, refuse_what_is_no_ledger
+from plume.ledger.sqlite import SQLite
+from plume.ledger.store import Book, Shelf, Store, add_entry, append, entries_of, read_entries
 from plume.planning import refuse_other_than_query
 from plume.privacy.budget import Budget, refuse_other_than_budget
 from plume.privacy.cost import Spent
@@ -40,41 +41,37 @@ class Ledger:
     docs/guarantees/ledger.md.
     """
 
-    path: Path
+    store: Store
+    """Where it is kept."""
 
     def __init__(self, path: str | Path) -> None:
-        if not isinstance(path, str | Path) or "\0" in str(path):
-            raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
-        object.__setattr__(self, "path", Path(path))
-        refuse_what_is_no_ledger(self.path)
+        object.__setattr__(self, "store", store_at(path))
+        self.store.refuse_other()
 
     @classmethod
     def create(cls, path: str | Path, *, datasets: Mapping[str, Budget] | None = None) -> Self:
         """Create a ledger where there is none, with the given datasets or empty; it is created whole or not at all."""
-        if not isinstance(path, str | Path) or "\0" in str(path):
-            raise LedgerError(f"the ledger is {path!r}; it must be the path of a file.")
+        store = store_at(path)
+        contents = {name: _dataset(name, budget) for name, budget in (datasets or {}).items()}
 
-        def fill(made: Path) -> None:
-            for name, budget in (datasets or {}).items():
-                cls(made).add_dataset(name, budget)
+        def fill(book: Book) -> None:
+            for name, content in contents.items():
+                add_entry(book, EntryKind.DATASET, name, None, content)
 
-        create_file(Path(path), fill)
+        store.make(fill)
         return cls(path)
 
     def add_dataset(self, name: str, budget: Budget) -> "Dataset":
         """Give a dataset a budget, once and for all."""
-        if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
-            raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
-        refuse_other_than_budget(budget)
-        in_units = dataset_budget(budget)
+        content = _dataset(name, budget)
         if name in self.datasets():
             raise LedgerError(f"dataset {name!r} is in the ledger already; its budget cannot be changed.")
-        append(self.path, EntryKind.DATASET, name, None, {"epsilon": in_units.epsilon, "delta": in_units.delta})
+        append(self.store, EntryKind.DATASET, name, None, content)
         return Dataset(self, name)
 
     def dataset(self, name: str) -> "Dataset":
         """Give the dataset of that name, to be charged for a run."""
-        account_of_dataset(read_entries(self.path), name)
+        account_of_dataset(read_entries(self.store), name)
         return Dataset(self, name)
 
     def datasets(self) -> tuple[str, ...]:
@@ -83,7 +80,7 @@ class Ledger:
 
     def history(self) -> History:
         """Give everything that happened, in order; it prints and shows itself in words."""
-        return History(read_entries(self.path), self.question)
+        return History(read_entries(self.store), self.question)
 
     def question(self, release_id: str) -> str:
         """Say in words what a release answered, as its file records it; the ledger itself keeps a hash of it."""
@@ -103,7 +100,7 @@ class Ledger:
 
     def verify(self, head: str | None = None) -> str:
         """Check everything that can be checked, and that a head noted earlier is in the ledger; return the current head."""
-        return verification.verify(self.path, self.shelf, head)
+        return verification.verify(self.store, head)
 
     def recover(self) -> dict[str, str]:
         """Finish what crashes left behind: staged releases are released, half-drawn ones are lost. Running ones are left alone."""
@@ -125,10 +122,10 @@ class Ledger:
             self._claim(release_id).abandon()
 
     def _claim(self, release_id: str) -> Claim:
-        entries = entries_of(self.path, release_id)
+        entries = entries_of(self.store, release_id)
         if not entries:
             raise LedgerError(f"the ledger has no release {release_id!r}.")
-        return claim_of(self.path, self.shelf, entries[0])
+        return claim_of(self.store, entries[0])
 
     def _repr_html_(self) -> str:
         """Show itself in a notebook: how full each budget is."""
@@ -137,10 +134,16 @@ class Ledger:
         return show_ledger(self)
 
     @property
+    def path(self) -> Path:
+        """The file that holds it, if a file does."""
+        if not isinstance(self.store, SQLite):
+            raise LedgerError(f"the ledger {str(self.store)!r} is in a database; it has no path.")
+        return self.store.path
+
+    @property
     def shelf(self) -> Shelf:
-        """Where released rows are kept: the folder `<ledger>.releases` beside the file itself, whatever links lead to it."""
-        file = self.path.resolve()
-        return Shelf(file.with_name(f"{file.name}.releases"))
+        """Where released rows are kept."""
+        return self.store.shelf
 
 
 @methods_checked("dataset")
@@ -196,7 +199,15 @@ class Dataset:
     ) -> AbstractContextManager[Claim]:
         """Claim a release for this process."""
         check_release_id(release_id)
-        return claimed(self.ledger.path, self.ledger.shelf, self.name, release_id, request, earlier=earlier)
+        return claimed(self.ledger.store, self.name, release_id, request, earlier=earlier)
+
+
+def _dataset(name: Any, budget: Any) -> Mapping[str, int]:
+    """Check a name and a budget, and give what the entry of a dataset holds."""
+    if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+        raise LedgerError(f"the dataset's name is {name!r}; it must be a line of 1 to {_LONGEST_NAME} characters.")
+    refuse_other_than_budget(budget)
+    return asdict(dataset_budget(budget))
 
 
 def check_release_id(release_id: Any) -> None:

@@ -17,7 +17,7 @@ _LESS = "Releases cost less together than added up; dataset.plan(query) says whe
 
 def show_ledger(ledger: Ledger) -> str:
     """Show how full the budget of each dataset is, and what is unfinished."""
-    return _shown(f"ledger {ledger.path}", lambda head: _sheet_of_ledger(head, ledger))
+    return _shown(f"ledger {ledger.store}", lambda head: _sheet_of_ledger(head, ledger))
 
 
 def show_dataset(dataset: Dataset) -> str:

@@ -1,20 +1,20 @@
-"""The files beside a ledger: released rows, one file per release, each written whole, and the locks of those being made."""
+"""The files beside a ledger in a file: released rows, one file per release, each written whole, and the locks of those being made."""
 
 import fcntl
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from plume.errors import LedgerError, ResourceError
+from plume.errors import ResourceError
+from plume.ledger.store import Shelf
 from plume.output.files import OWNER_ONLY, sync_folder, write_new
 from plume.redaction import Redaction, redacting
 
 
 @dataclass(frozen=True)
-class Shelf:
+class FolderShelf(Shelf):
     """The folder `<ledger>.releases`, for its owner only."""
 
     folder: Path
@@ -27,12 +27,15 @@ class Shelf:
         """Where they are before they are released."""
         return self.folder / f".stage-{release_id}"
 
-    def stage(self, release_id: str, content: bytes) -> str:
-        """Write the bytes where nobody looks for them, make sure they are on disk, and return their hash."""
+    def stage(self, release_id: str, content: bytes) -> None:
+        """Write the bytes where nobody looks for them, and make sure they are on disk."""
         with _room_for(release_id):
             write_new(self.staged(release_id), lambda file: file.write(content), OWNER_ONLY)
             sync_folder(self.folder)
-        return hash_of_bytes(content)
+
+    def is_staged(self, release_id: str) -> bool:
+        """Return whether the bytes wait for their final name."""
+        return self.staged(release_id).exists()
 
     def publish(self, release_id: str) -> None:
         """Give the bytes their final name, in one go."""
@@ -46,15 +49,17 @@ class Shelf:
             self.staged(release_id).unlink()
             sync_folder(self.folder)
 
-    @contextmanager
-    def lock(self, release_id: str) -> Iterator[None]:
-        """Hold a release for this process, or refuse if another one does."""
-        with self.lock_if_free(release_id) as held:
-            if not held:
-                raise LedgerError(
-                    f"release {release_id!r} is being made by another process; wait for it, then ask again."
-                )
-            yield
+    def read(self, release_id: str) -> bytes:
+        """Give the bytes under their final name, or nothing if there are none."""
+        released = self.released(release_id)
+        return released.read_bytes() if released.exists() else b""
+
+    def remedy(self, release_id: str) -> str:
+        """Name the file, and where it may be."""
+        return (
+            f"put it back from a copy, as {str(self.released(release_id))!r}. "
+            "Earlier versions kept it beside the link, if the ledger was reached by one."
+        )
 
     @contextmanager
     def lock_if_free(self, release_id: str) -> Iterator[bool]:
@@ -71,11 +76,6 @@ class Shelf:
         finally:
             path.unlink(missing_ok=True)
             os.close(descriptor)
-
-
-def hash_of_bytes(content: bytes) -> str:
-    """Hash the bytes of a release."""
-    return hashlib.sha256(content).hexdigest()
 
 
 def _held(path: Path) -> int | None:

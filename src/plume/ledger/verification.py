@@ -1,20 +1,17 @@
-"""Whether a ledger is what it was: the file, the chain, the order of every release, the budgets, and the released bytes."""
-
-from pathlib import Path
+"""Whether a ledger is what it was: the database, the chain, the order of every release, the budgets, and the released bytes."""
 
 from plume.errors import LedgerDamaged
 from plume.ledger.claim import claim_of
 from plume.ledger.composition import total
 from plume.ledger.entry import BEGINNING, Entry, EntryKind, refuse_broken_chain
 from plume.ledger.price import DatasetBudget, Price
-from plume.ledger.shelf import Shelf
-from plume.ledger.store import read_entries, refuse_damaged_file
+from plume.ledger.store import Store, read_entries
 
 
-def verify(path: Path, shelf: Shelf, head: str | None) -> str:
+def verify(store: Store, head: str | None) -> str:
     """Raise LedgerDamaged at the first thing that is wrong; return the head."""
-    refuse_damaged_file(path)
-    entries = read_entries(path)
+    store.refuse_damaged()
+    entries = read_entries(store)
     refuse_broken_chain(entries)
     hashes = [BEGINNING, *(entry.hash for entry in entries)]
     if head is not None and head not in hashes:
@@ -22,7 +19,7 @@ def verify(path: Path, shelf: Shelf, head: str | None) -> str:
     _refuse_overspending(entries)
     for entry in entries:
         if entry.kind == EntryKind.RELEASED:
-            claim_of(path, shelf, _reservation(entries, entry)).read()
+            claim_of(store, _reservation(entries, entry)).read()
     return hashes[-1]
 
 

@@ -5,7 +5,7 @@ from contextlib import closing
 from functools import cache
 from importlib.resources import files
 
-from plume.errors import LedgerDamaged
+from plume.ledger.store import refuse_unless_unchanged
 
 # "plum" in ASCII: tells our files from other SQLite files.
 APPLICATION = 0x706C756D
@@ -16,7 +16,7 @@ _Objects = frozenset[tuple[str, str, str, str | None]]
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty ledger of an empty database."""
-    tables = (files("plume.ledger") / "schema.sql").read_text(encoding="utf-8")
+    tables = (files("plume.ledger") / "sqlite_schema.sql").read_text(encoding="utf-8")
     connection.executescript(
         f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; BEGIN; {tables} COMMIT;"
     )
@@ -24,11 +24,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 def refuse_changed_schema(connection: sqlite3.Connection) -> None:
     """Refuse a ledger whose tables, indexes and triggers are not, to the letter, the ones it was made with."""
-    if _objects(connection) != _expected():
-        raise LedgerDamaged(
-            "the ledger's tables, indexes or triggers are not the ones it was made with: it was damaged or changed by hand; "
-            "put it back from a copy."
-        )
+    refuse_unless_unchanged(_objects(connection) == _expected())
 
 
 def _objects(connection: sqlite3.Connection) -> _Objects:
