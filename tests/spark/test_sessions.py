@@ -15,6 +15,7 @@ from exact import exact_release
 from plume.engines import spark_server
 from plume.engines.spark import Spark, _leave, _refuse_unknown
 from plume.engines.spark_server import fails_on_overflow
+from plume.engines.spark_silence import silence
 from plume.errors import SettingError
 from questions import asking, people
 from sparks import run_script
@@ -138,7 +139,8 @@ def test_a_server_that_takes_settings_and_does_not_act_on_them_is_refused(
 def test_whether_a_sum_overflows_in_silence_is_found_out(connect: Any, ansi: str) -> None:
     connect.conf.set("spark.sql.ansi.enabled", ansi)
     try:
-        assert fails_on_overflow(connect) == (ansi == "true")
+        with silence(connect):
+            assert fails_on_overflow(connect) == (ansi == "true")
     finally:
         connect.conf.unset("spark.sql.ansi.enabled")
 

@@ -97,6 +97,10 @@ class Spark:
             raise SettingError(
                 "lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'."
             )
+        if self.keep_in is not None and not (isinstance(self.keep_in, str) and self.keep_in.strip()):
+            raise SettingError(
+                f"keep_in is {self.keep_in!r}; it must be the path of a folder as a text, such as 's3a://bucket/folder'."
+            )
 
     @property
     def dialect(self) -> Dialect:
