@@ -83,7 +83,7 @@ engines-spark engines-spark-connect engines-duckdb: setup
 # Spark as it was: each version of PySpark in an environment of its own. PySpark 4.1 leaves sockets for Python to close, which is no fault of ours.
 VERSION ?= 4.1
 PYSPARK := build/pyspark-$(VERSION)
-PYSPARK_TESTS := $(addprefix tests/,$(addsuffix .py,spark/test_sessions spark/test_inputs spark/test_lookups engines/test_everywhere engines/test_sql))
+PYSPARK_TESTS := $(addprefix tests/,$(addsuffix .py,spark/test_sessions spark/test_inputs spark/test_keeping spark/test_lookups engines/test_everywhere engines/test_sql))
 
 $(PYSPARK)/ready: pyproject.toml
 	$(PYTHON) -m venv $(PYSPARK)

@@ -23,6 +23,7 @@ from plume.engines.engine import Table
 from plume.engines.execute import run_step
 from plume.engines.spark import Spark
 from plume.engines.spark_session import start_session
+from plume.errors import PlumeError
 from plume.pipelines.steps import INPUT, KEY_ORDER
 from plume.plan.analysis import steps
 from plume.plan.nodes import Noise
@@ -124,6 +125,7 @@ def slow_at_first(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     yield from batches
 
 
+KEPT = "kept on executors"
 INPUTS = {"first attempt": failing_at_first, "speculation": slow_at_first}
 SETTINGS = {
     "speculation": {
@@ -141,11 +143,11 @@ def digest(rows: pa.Table) -> str:
     return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 
-def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
+def run(fault: str, engine: Spark, content: Any) -> dict[str, Any]:
     """Run the plan to its end with the fault in it, and sum up what was bounded and what came out."""
     planned = make_plan(QUERY)
     plan = planned.plan
-    cluster, noised = Cluster(session), Counter[str]()
+    cluster, noised = Cluster(engine.session), Counter[str]()
 
     def noise(step: Noise, batch: pa.RecordBatch) -> pa.RecordBatch:
         noised[step.name] += batch.num_rows
@@ -154,7 +156,7 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     before = set(cluster.executors())
     if fault.startswith("stage"):
         cluster.kill_in_stage(int(fault.split()[1]))
-    with Spark(session).open({INPUT: Table(content, kinds_expected(QUERY))}) as opened:
+    with engine.open({INPUT: Table(content, kinds_expected(QUERY))}) as opened:
         printed = print_plan(plan, opened.printer(SALT))
         for step in steps(plan):
             if isinstance(step, Noise):
@@ -170,6 +172,22 @@ def run(fault: str, session: Any, content: Any) -> dict[str, Any]:
     return {"digests": {name: digest(table) for name, table in rows.items()}, "noised": noised, "lost": lost}
 
 
+def lose_what_was_kept(session: Any, content: Any) -> dict[str, Any]:
+    """Kill all executors of a run that keeps its steps on them, before the last stage, and say how it ends."""
+    cluster = Cluster(session)
+
+    def lose(step: str) -> None:
+        if step == "release":
+            for executor in cluster.executors():
+                os.kill(executor, signal.SIGKILL)
+
+    try:
+        plume.run(QUERY, content, engine=Spark(session), on_step=lose)
+    except PlumeError as error:
+        return {"said": f"{type(error).__name__}: {error}"}
+    return {"said": "nothing"}
+
+
 def main(folder: str, *faults: str) -> None:
     """Start a cluster of two, run once for each fault, and print what came out as JSON, by fault."""
     settings = CLUSTER | {"spark.local.dir": f"{folder}/local"} | SETTINGS.get(faults[0], {})
@@ -178,7 +196,10 @@ def main(folder: str, *faults: str) -> None:
     found = {}
     for fault in faults:
         content = rows.mapInArrow(INPUTS[fault], "person long, key long") if fault in INPUTS else f"{folder}/rows"
-        found[fault] = run(fault, session, content)
+        if fault == KEPT:
+            found[fault] = lose_what_was_kept(session, content)
+        else:
+            found[fault] = run(fault, Spark(session, keep_in=f"{folder}/kept"), content)
     print(json.dumps(found))  # noqa: T201 - the result
     session.stop()
 

@@ -211,6 +211,8 @@ def test_a_release_is_written_by_spark_where_only_spark_can(session: Any, frame:
     [
         ({"lookup": "guess"}, "lookup is 'guess'; it must be one of auto, broadcast, store, join"),
         ({"lookup": "store"}, "lookup is 'store' and there is no store"),
+        ({"keep_in": " "}, "keep_in is ' '; it must be the path of a folder as a text"),
+        ({"keep_in": 5}, "keep_in is 5; it must be the path of a folder as a text"),
     ],
 )
 def test_settings_that_mean_nothing_are_refused_at_once(session: Any, settings: dict[str, Any], match: str) -> None:

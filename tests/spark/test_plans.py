@@ -81,7 +81,7 @@ def exchanges(session: Any, pipeline: str, engine: Spark) -> Counter[str]:
                 draw(step, run, ENTROPY)
             else:
                 run_step(step, run, printed, SALT)
-        kept = [manager.lookupCachedData(frame._jdf).get().cachedRepresentation() for frame in run._kept]
+        kept = [manager.lookupCachedData(frame._jdf).get().cachedRepresentation() for frame in run._keeping.frames]
         plans = [*noised, *(one.cacheBuilder().cachedPlan() for one in kept)]
         found = [exchange(node) for one in plans for node in nodes(one)]
     return Counter(one for one in found if one)

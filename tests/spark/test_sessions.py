@@ -12,7 +12,10 @@ from pyspark.sql.connect.session import SparkSession
 
 import plume
 from exact import exact_release
+from plume.engines import spark_server
 from plume.engines.spark import Spark, _leave, _refuse_unknown
+from plume.engines.spark_server import fails_on_overflow
+from plume.engines.spark_silence import silence
 from plume.errors import SettingError
 from questions import asking, people
 from sparks import run_script
@@ -117,6 +120,29 @@ def test_a_spark_that_lacks_a_setting_that_runs_rely_on_is_refused(session: Any)
         SettingError, match=r"Spark does not know the setting spark.sql.no.such.check, .*; use Spark 4.1 or newer"
     ):
         _refuse_unknown(session, ["spark.sql.no.such.check"])
+
+
+def test_a_server_that_takes_settings_and_does_not_act_on_them_is_refused(
+    connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sail takes all of them, says that it knows them, and wraps integers round."""
+    monkeypatch.setattr(spark_server, "_OVERFLOW", "SELECT CAST(9223372036854775807 AS BIGINT) AS wrapped")
+    monkeypatch.setattr(spark_server, "_ACTS", {})
+    with (
+        pytest.raises(SettingError, match=r"does not act on it: .*, such as Sail, are not supported"),
+        Spark(connect).open({}),
+    ):
+        pass
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_whether_a_sum_overflows_in_silence_is_found_out(connect: Any, ansi: str) -> None:
+    connect.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        with silence(connect):
+            assert fails_on_overflow(connect) == (ansi == "true")
+    finally:
+        connect.conf.unset("spark.sql.ansi.enabled")
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Ledger": ("--ledger", "--dataset", "--release-id"),
     "Engine": (
         *("--engine", "--stdin-format", "--memory-limit", "--threads", "--temp-directory", "--engine-errors-to"),
-        *("--spark-lookup", "--spark-store", "--spark-master", "--spark-remote", "--spark-conf"),
+        *("--spark-lookup", "--spark-store", "--spark-keep-in", "--spark-master", "--spark-remote", "--spark-conf"),
     ),
 }
 """In which group an option is shown, and where in it. A command with few options shows them in one, as does what is not here."""

@@ -222,6 +222,11 @@ engine_options = combine_options(
         help="How Spark looks up whether a key was selected.",
     ),
     click.option("--spark-store", metavar="URL", help="The Redis server of --spark-lookup store, redis://host:6379."),
+    click.option(
+        "--spark-keep-in",
+        metavar="FOLDER",
+        help="Where Spark keeps steps that are read twice, such as s3a://bucket/folder; on executors' disks by default.",
+    ),
     click.option("--spark-master", metavar="MASTER", help="Where Spark runs, such as 'local[4]' or spark://host:7077."),
     click.option("--spark-remote", metavar="URL", help="A Spark Connect server, such as sc://host:15002."),
     click.option(

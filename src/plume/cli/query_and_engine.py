@@ -1,6 +1,7 @@
 """Options become a query and an engine."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -74,15 +75,20 @@ def _make_spark(options: Mapping[str, Any]) -> Engine:
     from plume.engines.spark_session import start_session  # noqa: PLC0415 - the same
 
     # A wrong setting is said before Spark starts, which takes seconds.
-    Spark(lookup=options["spark_lookup"] or "auto", store=options["spark_store"])
+    engine = Spark(
+        lookup=options["spark_lookup"] or "auto", store=options["spark_store"], keep_in=options["spark_keep_in"]
+    )
     session = start_session(
         master=options["spark_master"], remote=options["spark_remote"], settings=options["spark_settings"]
     )
-    return Spark(session, lookup=options["spark_lookup"] or "auto", store=options["spark_store"])
+    return replace(engine, session=session)
 
 
 ENGINES: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any]], Engine]]] = {
     "duckdb": (("memory_limit", "threads", "temp_directory"), _make_duckdb),
-    "spark": (("spark_lookup", "spark_store", "spark_master", "spark_remote", "spark_settings"), _make_spark),
+    "spark": (
+        ("spark_lookup", "spark_store", "spark_keep_in", "spark_master", "spark_remote", "spark_settings"),
+        _make_spark,
+    ),
 }
 """The options of each engine, and what makes it of them."""

@@ -12,13 +12,14 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark import StorageLevel
 
 from plume.arguments import making_checked
 from plume.engines.engine import Noising, Table
 from plume.engines.frames import is_spark_frame
+from plume.engines.spark_keeping import choose_keeping
 from plume.engines.spark_reading import let_in
 from plume.engines.spark_rows import Sound, make_frame
+from plume.engines.spark_server import refuse_other_than_spark
 from plume.engines.spark_session import active_session
 from plume.engines.spark_silence import silence, withheld
 from plume.engines.spark_store import asking, refuse_bare_workers
@@ -85,6 +86,8 @@ class Spark:
     """How rows find out whether their key was selected: "broadcast", "store" or "join"; "auto" goes by the number of keys."""
     store: str | None = field(default=None, repr=False)
     """The address of a Redis server, or of a node of a Redis cluster, such as redis://host:6379."""
+    keep_in: str | None = None
+    """A folder that all executors can write to, for the steps that are read twice, such as s3a://bucket/folder; else their own disks."""
 
     def __post_init__(self) -> None:
         lookups = (AUTO, *(lookup.value for lookup in Lookup))
@@ -93,6 +96,10 @@ class Spark:
         if self.lookup == Lookup.STORE.value and self.store is None:
             raise SettingError(
                 "lookup is 'store' and there is no store; give its address, such as store='redis://host:6379'."
+            )
+        if self.keep_in is not None and not (isinstance(self.keep_in, str) and self.keep_in.strip()):
+            raise SettingError(
+                f"keep_in is {self.keep_in!r}; it must be the path of a folder as a text, such as 's3a://bucket/folder'."
             )
 
     @property
@@ -123,7 +130,7 @@ class Spark:
 
 
 class SparkRun:
-    """One run on Spark: steps become temporary views of a session of their own, those read twice are kept on disk."""
+    """One run on Spark: steps become temporary views of a session of their own, those read twice are computed once."""
 
     def __init__(self, caller: Any, engine: Spark) -> None:
         self.caller = caller
@@ -132,7 +139,7 @@ class SparkRun:
         self._session = _own_session(caller)
         self._tag = f"plume-{salt(SystemEntropy())}"
         self._session.addTag(self._tag)
-        self._kept: list[Any] = []
+        self._keeping = choose_keeping(caller, self._session, engine.keep_in, self._tag)
         self._views: list[str] = []
         self._shared: list[str] = []
         self._written: dict[str, int] = {}
@@ -173,10 +180,9 @@ class SparkRun:
             withheld("input", lambda: self._session.conf.set(_ANSI, "true"))
 
     def keep(self, name: str, select: str) -> None:
-        """Keep what a step computes on the executors' disks, for the several steps that read it."""
-        frame = withheld(name, lambda: self._session.sql(select))
-        self._kept.append(frame)
-        self._show(name, lambda: frame.persist(StorageLevel.DISK_ONLY))
+        """Compute a step now, for the several steps that read it: what they read is never computed again."""
+        kept = self._keeping.keep(name, withheld(name, lambda: self._session.sql(select)))
+        self._show(name, lambda: kept)
 
     def pass_over(self, step: OnePass, salt: str) -> bool:
         """Leave a pass to SQL: rows are on the executors."""
@@ -260,7 +266,7 @@ class SparkRun:
     def close(self) -> None:
         """Stop what is still running and leave nothing behind; whoever has to clean up must not fail."""
         tasks: list[Callable[[], Any]] = [partial(self._session.interruptTag, self._tag)]
-        tasks += [frame.unpersist for frame in self._kept]
+        tasks.append(self._keeping.forget)
         tasks += [partial(self.caller.catalog.dropGlobalTempView, name) for name in self._shared]
         tasks += [partial(self._session.catalog.dropTempView, name) for name in self._views]
         tasks += [partial(remove, stored) for stored in self._stored]
@@ -284,6 +290,7 @@ def _own_session(caller: Any) -> Any:
                 session.conf.set(name, value)
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
+    refuse_other_than_spark(caller, session)
     return session
 
 

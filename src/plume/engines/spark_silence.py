@@ -12,7 +12,8 @@ from plume.errors import EngineError, PlumeError, ResourceError, StoreError
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j", "pyspark")
 _JAVA_LOGGER = "org.apache.spark"
 _OUT_OF_ROOM = ("OutOfMemoryError", "No space left on device", "maxResultSize", "MemoryError")
-
+# What Spark says of a piece that it may not compute again.
+_LOST = ("CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND", "Checkpoint block")
 _OF_THE_STORE = ("plume.errors.StoreError", "redis.exceptions")
 
 _Result = TypeVar("_Result")
@@ -64,6 +65,11 @@ def _failure(step: str, error: Exception) -> PlumeError:
     if any(sign in str(error) for sign in _OUT_OF_ROOM) or isinstance(error, MemoryError):
         return ResourceError(
             f"step {step} ran out of memory or disk space; give executors more, or make pieces smaller with spark.sql.shuffle.partitions."
+        )
+    if any(sign in str(error) for sign in _LOST):
+        return ResourceError(
+            f"an executor was lost, and with it what step {step} reads; nothing was released. Run again, and give a folder that outlives "
+            "executors, as in plume.Spark(keep_in='s3a://bucket/folder')."
         )
     if any(sign in str(error) for sign in _OF_THE_STORE):
         return StoreError(

@@ -8,9 +8,10 @@ Statements of callers, and keys that are computed: `StatementForms` of `plan/dia
 `statement/identity.py` finds out which names mean the same rows. What else depends on the engine, such as where ORDER BY puts NULL, is
 known to sqlglot.
 
-Running: `engines/spark.py` sets what a run needs, keeps steps that are read twice on the disks of executors, and lets rows find selected
-keys by a broadcast, a Redis store (`engines/spark_store.py`, `lookup/`) or a join. `engines/duckdb_session.py` keeps such steps in memory
-or in a packed file, and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
+Running: `engines/spark.py` sets what a run needs, and lets rows find selected keys by a broadcast, a Redis store (`engines/spark_store.py`,
+`lookup/`) or a join. `engines/spark_keeping.py` keeps steps that are read twice, on the disks of executors or in a folder, and
+`engines/spark_server.py` refuses servers that are not Spark. `engines/duckdb_session.py` keeps such steps in memory or in a packed file,
+and every thread has all selected keys; it reads large files again instead of keeping steps (`plan/rereading.py`).
 Noise is drawn in this process, batch by batch; Spark's rows reach this process all at once before the first draw.
 `engines/spark_timestamps.py`, `spark_rows.py` and `spark_types.py` hold the differences of values and types, `spark_silence.py` those of
 errors; DuckDB's are in `duckdb_*.py` beside them.
