@@ -11,7 +11,7 @@ DEMO := .venv-demo
 # Tests start hundreds of processes: where none may keep what Python compiled, each compiles all of Plume again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo browser check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full defaults peers clean
+.PHONY: help setup demo browser postgresql check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full defaults peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
@@ -57,11 +57,16 @@ browser: setup
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } || \
 	  $(VENV)/bin/playwright install chromium
 
+# The engine and the ledger are tested on a real server, which tests start by themselves; only its programs are needed.
+postgresql: setup
+	@$(VENV)/bin/python tests/postgresql_servers.py || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get && apt-get update -qq && apt-get install -qq -y --no-install-recommends postgresql; }
+
 docs: setup
 	$(VENV)/bin/sphinx-build --fail-on-warning --keep-going --quiet -c docs . build/docs
 	@echo "build/docs/index.html"
 
-test: check browser
+test: check browser postgresql
 	$(VENV)/bin/pytest --numprocesses 2 --dist worksteal -m "not slow and not engines"
 	$(MAKE) --jobs 2 test-spark test-spark-connect
 
