@@ -21,8 +21,9 @@ FIXTURES = {
     "duckdb": {"engine"},
     "spark": {"engine", "session", "classic"},
     "spark-connect": {"engine", "session", "connect"},
+    "postgresql": {"engine", "server"},
 }
-OF_SPARK = {"session", "classic", "connect"}
+OF_ONE = {"session", "classic", "connect", "server"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,7 +63,7 @@ def _runs_on(name: str, item: pytest.Item) -> bool:
         return name in started
     # An engine that is a test's parameter is not the fixture.
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    used = (set(getattr(item, "fixturenames", ())) - set(parameters)) & ({"engine"} | OF_SPARK)
+    used = (set(getattr(item, "fixturenames", ())) - set(parameters)) & ({"engine"} | OF_ONE)
     return used <= FIXTURES[name] and (bool(used) or name == "duckdb")
 
 
@@ -92,9 +93,22 @@ def connect(session: object) -> object:
 
 
 @pytest.fixture(scope="session")
+def server() -> Iterator[object]:
+    """The one PostgreSQL of this process."""
+    import postgresql_servers  # noqa: PLC0415 - the same
+
+    with postgresql_servers.server() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
     if request.config.getoption("--engines") == "duckdb":
         return DuckDB(threads=1)
+    if request.config.getoption("--engines") == "postgresql":
+        from loading import PostgreSQL  # noqa: PLC0415 - other engines do not need it
+
+        return PostgreSQL(request.getfixturevalue("server").url, "")
     from plume.engines.spark import Spark  # noqa: PLC0415 - the other engine does not need it
 
     return Spark(request.getfixturevalue("session"))

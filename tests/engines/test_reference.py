@@ -41,7 +41,7 @@ PLUME_FIRST = [
     pytest.param("naive", marks=pytest.mark.engines),
     pytest.param("runtime_optimized", marks=pytest.mark.engines),
 ]
-NUMBERS = {"DuckDB": 100, "Spark": 50}
+NUMBERS = {"DuckDB": 100, "PostgreSQL": 100, "Spark": 50}
 # The same random questions are asked of each pipeline, and each several times.
 _calibrated = cache(lambda query: make_plan(query).calibrated)
 

@@ -1,0 +1,160 @@
+"""PostgreSQL's types as queries see them: a closed list, by the numbers that its catalogue has for its own types.
+
+A type is known by its number and never by its name, which anybody may give to a type of theirs. All others are refused: domains, `citext`
+and what else extensions add, `char(n)`, to which texts with more blanks are equal, and texts whose collation takes several for one.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from plume.plan.printing.postgresql import PAIR
+from plume.plan.types import ColumnType, Kind
+
+_BOOLEAN, _TEXT, _VARCHAR, _NUMERIC = 16, 25, 1043, 1700
+_TALLY = pa.list_(pa.struct({"leaf": pa.int32(), "weight": pa.int64()}))
+# The largest double, and what lies nearer to zero than half of the smallest: a cast of anything beyond or between fails.
+_LARGEST, _SMALLEST = "1.7976931348623157e308", "5e-324"
+_MOST_DIGITS = 38
+Read = Callable[[Sequence[Any]], pa.Array]
+
+
+@dataclass(frozen=True)
+class Type:
+    """One of the types: how it leaves the database, and what it is on the other side."""
+
+    kind: Kind
+    name: str
+    arrow: pa.DataType
+    exact: bool = True
+    leaves_as: str = "{}"
+    between: tuple[str, str] | None = None
+    """The first and the last value that are let in, where casts of others would fail; infinities lie beyond."""
+
+
+_MICROSECONDS = "CAST(extract(epoch FROM {}) * 1000000 AS BIGINT)"
+_FIRST, _LAST = "4713-01-01 00:00:00 BC", "294246-12-31 23:59:59.999999"
+_AS_TEXT = "CAST({} AS TEXT)"
+TYPES = {
+    _BOOLEAN: Type(Kind.BOOLEAN, "BOOLEAN", pa.bool_()),
+    21: Type(Kind.INTEGER, "SMALLINT", pa.int16()),
+    23: Type(Kind.INTEGER, "INTEGER", pa.int32()),
+    20: Type(Kind.INTEGER, "BIGINT", pa.int64()),
+    700: Type(Kind.FLOAT, "REAL", pa.float32(), exact=False),
+    701: Type(Kind.FLOAT, "DOUBLE PRECISION", pa.float64(), exact=False),
+    _TEXT: Type(Kind.TEXT, "TEXT", pa.string()),
+    _VARCHAR: Type(Kind.TEXT, "TEXT", pa.string()),
+    1082: Type(Kind.DATE, "DATE", pa.date32(), True, "{} - DATE '1970-01-01'", (_FIRST, _LAST)),
+    1114: Type(Kind.TIMESTAMP, "TIMESTAMP", pa.timestamp("us"), True, _MICROSECONDS, (_FIRST, _LAST)),
+    1184: Type(
+        Kind.TIMESTAMP, "TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC"), True, _MICROSECONDS, (_FIRST, _LAST)
+    ),
+    2950: Type(Kind.UUID, "UUID", pa.string(), leaves_as=_AS_TEXT),
+}
+_SMALLER = {pa.int8(): pa.int16(), pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
+_OF_ARROW = {pa.large_string(): "TEXT"} | {
+    known.arrow: known.name for known in TYPES.values() if known.kind is not Kind.UUID
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A column as the catalogue describes it."""
+
+    name: str
+    type: int
+    modifier: int
+    written: str
+    """The type in PostgreSQL's words, for messages."""
+    deterministic: bool
+    """Whether its collation takes no two texts for one."""
+
+    @property
+    def known(self) -> Type | None:
+        """Give the type, if it is one of the list."""
+        if self.type != _NUMERIC:
+            return TYPES.get(self.type) if self.deterministic else None
+        digits = self.digits
+        if digits is None:
+            return Type(Kind.OTHER, self.written, pa.decimal128(_MOST_DIGITS, 0), exact=False, leaves_as=_AS_TEXT)
+        arrow = pa.decimal128(*digits)
+        return Type(Kind.DECIMAL, f"DECIMAL({digits[0]},{digits[1]})", arrow, leaves_as=_AS_TEXT)
+
+    @property
+    def digits(self) -> tuple[int, int] | None:
+        """Say how many digits a numeric has and how many of them after the point, if its type says so and they are few enough."""
+        width, scale = (self.modifier - 4) >> 16 & 0xFFFF, ((self.modifier - 4 & 0x7FF) ^ 0x400) - 0x400
+        return (width, scale) if self.modifier >= 0 and 0 <= scale <= width <= _MOST_DIGITS else None
+
+    @property
+    def column_type(self) -> ColumnType:
+        """Describe the type to queries."""
+        known = self.known
+        if known is None or known.kind is Kind.OTHER:
+            collated = "" if self.deterministic else " with a collation by which several texts are equal"
+            return ColumnType(Kind.OTHER, self.written + collated, exact=False)
+        return ColumnType(known.kind, known.name, known.exact)
+
+    def let_in(self, quoted: str, *, number: bool) -> str | None:
+        """Print the column as its type is inside; None if it stays outside. What lies beyond its type there becomes NULL."""
+        known = self.known
+        if self.type == _NUMERIC and (number or self.digits is None):
+            near = f"{quoted} > -{_SMALLEST} AND {quoted} < {_SMALLEST}"
+            double = f"CAST(CASE WHEN {near} THEN 0 ELSE {quoted} END AS DOUBLE PRECISION)"
+            return f"CASE WHEN {quoted} BETWEEN -{_LARGEST} AND {_LARGEST} THEN {double} END"
+        if known is None:
+            return None
+        match known.kind:
+            case Kind.DECIMAL:
+                return f"NULLIF({quoted}, CAST('NaN' AS NUMERIC))"
+            case Kind.TEXT:
+                return f'CAST({quoted} AS TEXT) COLLATE "C"'
+            case Kind.BOOLEAN if number:
+                return f"CAST({quoted} AS INTEGER)"
+            case _ if known.between:
+                first, last = (f"TIMESTAMP '{end}'" for end in known.between)
+                return f"CASE WHEN {quoted} BETWEEN {first} AND {last} THEN {quoted} END"
+            case _:
+                return quoted
+
+    def leaving(self, quoted: str, *, as_text: bool = False) -> tuple[str, Read]:
+        """Print the column as it leaves the database, and say how it is read; `as_text` where it only has to come back as it was."""
+        known = self.known
+        if known is None:
+            return f"CAST(to_json({quoted}) AS TEXT)", _read_tallies
+        if as_text and known.kind is not Kind.INTEGER:
+            return _AS_TEXT.format(quoted), lambda values: pa.array(values, pa.string())
+        return known.leaves_as.format(quoted), lambda values: _read(values, known)
+
+
+def _read(values: Sequence[Any], known: Type) -> pa.Array:
+    if known.leaves_as == _AS_TEXT:
+        return pa.array(values, pa.string()).cast(known.arrow)
+    if known.kind in (Kind.DATE, Kind.TIMESTAMP):
+        counted = pa.int32() if known.kind is Kind.DATE else pa.int64()
+        return pa.array(values, counted).cast(known.arrow)
+    return pa.array(values, known.arrow)
+
+
+def _read_tallies(values: Sequence[str | None]) -> pa.Array:
+    return pa.array([json.loads(value) if value is not None else None for value in values], _TALLY)
+
+
+def type_for(data_type: pa.DataType) -> str | None:
+    """Name the type that takes values of Arrow in, if there is one."""
+    if pa.types.is_decimal(data_type):
+        return f"DECIMAL({data_type.precision},{data_type.scale})"
+    if pa.types.is_timestamp(data_type):
+        return "TIMESTAMP" if data_type.tz is None else "TIMESTAMP WITH TIME ZONE"
+    return _OF_ARROW.get(_SMALLER.get(data_type, data_type))
+
+
+def printed_type(name: str) -> str:
+    """Print a type behind CAST(x AS: texts are compared byte by byte."""
+    return f'{name}) COLLATE "C"' if name == "TEXT" else f"{name})"
+
+
+__all__ = ["PAIR", "TYPES", "Found", "Read", "printed_type", "type_for"]
