@@ -13,8 +13,9 @@ from plume.plan.dialect import Dialect
 def default_engine(data: Iterable[Any]) -> Engine:
     """Data that is an engine itself, as a table in PostgreSQL is, Spark if any of the data lies there, DuckDB for everything else."""
     given = list(data)
-    if engines := [one for one in given if _is_engine(one)]:
-        return engines[0]
+    lying: list[Engine] = [one for one in given if _is_engine(one)]
+    if lying:
+        return lying[0]
     if not any(map(is_spark_frame, given)):
         return DuckDB()
     from plume.engines.spark import Spark  # noqa: PLC0415 - an extra, and slow to import

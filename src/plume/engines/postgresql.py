@@ -19,12 +19,20 @@ from plume.engines.engine import Noising, Table
 from plume.engines.failures import redacted
 from plume.engines.frames import to_arrow
 from plume.engines.postgresql_table import Place, find_table, refuse_unsound
-from plume.engines.postgresql_types import PAIR, Found, printed_type, type_for
-from plume.errors import ColumnTypeError, EngineError, InputError, PlumeBug, PlumeError, ResourceError, SettingError
-from plume.errors import type_in_words
+from plume.engines.postgresql_types import Found, printed_type, type_for
+from plume.errors import (
+    ColumnTypeError,
+    EngineError,
+    InputError,
+    PlumeBug,
+    PlumeError,
+    ResourceError,
+    SettingError,
+    type_in_words,
+)
 from plume.plan.dialect import Dialect
 from plume.plan.nodes import Lookup, Noise, OnePass
-from plume.plan.printing.postgresql import POSTGRESQL, SALT_SETTING, PostgreSQLPrinter, name_inside
+from plume.plan.printing.postgresql import PAIR, POSTGRESQL, SALT_SETTING, PostgreSQLPrinter, name_inside
 from plume.plan.printing.printer import SALT_UNKNOWN
 from plume.plan.types import ColumnType, Kind, Schema
 from plume.redaction import redacting
@@ -44,6 +52,8 @@ _SETTINGS = {
     "default_table_access_method": "heap",
     "client_min_messages": "error",
 }
+
+_UNWRITABLE = InputError("public_keys holds what PostgreSQL has no value for, such as a text with a zero byte.")
 
 
 @making_checked()
@@ -82,7 +92,8 @@ class PostgreSQL:
                 if isinstance(table.content, PostgreSQL):
                     session.let_in(name, table.content.table, table.kinds)
                 else:
-                    session.write(name, _whole(to_arrow(table.content, table.kinds)), types={})
+                    with redacting(EngineError, to=_UNWRITABLE):
+                        session.write(name, _whole(to_arrow(table.content, table.kinds)), types={})
             yield session
 
     def _refuse_elsewhere(self, table: Table, *, among: Any) -> None:
@@ -147,7 +158,7 @@ class PostgreSQLSession:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
-        self._outside: dict[str, dict[str, ColumnType]] = {}
+        self._given: dict[str, dict[str, ColumnType]] = {}
         self._named: dict[str, str] = {}
         for name, value in _SETTINGS.items():
             self._ask("input", "SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
@@ -164,9 +175,7 @@ class PostgreSQLSession:
             if found.name in kinds
         }
         listed = ", ".join(f"{of} AS {_quoted(column)}" for column, of in printed.items() if of is not None)
-        self._outside[name] = {
-            found.name: found.column_type for found in place.columns if printed.get(found.name) is None
-        }
+        self._given[name] = {found.name: found.column_type for found in place.columns}
         with redacting(EngineError, to=_unreadable(table)):
             self.define(name, f"SELECT {listed}\nFROM {_quoted(place.schema)}.{_quoted(place.table)}")
             # The table is locked by now; reading no row finds out whether rows may be read.
@@ -190,14 +199,15 @@ class PostgreSQLSession:
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
         described = {self._named.get(found.name, found.name): found.column_type for found in self._columns(name)}
-        return described | self._outside.get(name, {})
+        # What was not let in is what it was given as.
+        return self._given.get(name, {}) | described
 
     def _columns(self, name: str) -> tuple[Found, ...]:
         return find_table(self.ask, _quoted(name), temporary=True).columns
 
     def columns(self, select: str) -> Schema:
         """Nobody asks: statements are refused."""
-        raise PlumeBug("statements are refused on PostgreSQL")
+        raise PlumeBug(f"PostgreSQL takes no statement, and none to describe, of {len(select)} characters")
 
     def define(self, name: str, select: str) -> None:
         """Make a step a view."""
@@ -205,12 +215,14 @@ class PostgreSQLSession:
 
     def define_relation(self, name: str, select: str) -> None:
         """Nobody asks: statements are refused."""
-        raise PlumeBug("statements are refused on PostgreSQL")
+        raise PlumeBug(f"PostgreSQL takes no statement, and none for {name}, of {len(select)} characters")
 
     def keep(self, name: str, select: str) -> None:
-        """Compute a step once, for the several steps that read it, and count its rows, by which joins are planned."""
+        """Compute a step once, for the several steps that read it.
+
+        It is not analysed: what ANALYZE finds would be written to the server's log of changes, which goes to other servers.
+        """
         self._execute(name, f"CREATE TEMP TABLE {_quoted(name)} ON COMMIT DROP AS\n{select}")
-        self._execute(name, f"ANALYZE {_quoted(name)}")
 
     def pass_over(self, step: OnePass, salt: str) -> bool:
         """Leave a pass to SQL: rows are on the server."""

@@ -19,7 +19,8 @@ _OWN = "SELECT oid, 'pg_temp', relname, 'r', FALSE FROM pg_class WHERE oid = to_
 # Of a partitioned table all partitions, of any other those that inherit from it.
 _PARTS = """
 WITH RECURSIVE parts AS (
-  SELECT inhrelid FROM pg_inherits WHERE inhparent = %s UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON i.inhparent = parts.inhrelid
+  SELECT inhrelid FROM pg_inherits WHERE inhparent = %s
+  UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON i.inhparent = parts.inhrelid
 )
 SELECT count(*) FROM parts JOIN pg_class AS c ON c.oid = parts.inhrelid WHERE c.relkind NOT IN ('r', 'p')
 """
@@ -61,7 +62,7 @@ def find_table(ask: Ask, name: str, *, temporary: bool = False) -> Place:
     return Place(number, schema, table, tuple(_column(*described) for described in ask(_COLUMNS, (number,))))
 
 
-def _column(name: str, kind: int, modifier: int, written: str, deterministic: bool, generated: Any) -> Found:  # noqa: FBT001, PLR0913
+def _column(name: str, kind: int, modifier: int, written: str, deterministic: bool, generated: Any) -> Found:  # noqa: FBT001
     computed = generated not in ("", "s", b"", b"s")
     # What is computed when it is read may fail on a row: no type of ours.
     return Found(name, 0 if computed else kind, modifier, written, deterministic)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from plume.plan.printing.postgresql import PAIR
 from plume.plan.types import ColumnType, Kind
 
 _BOOLEAN, _TEXT, _VARCHAR, _NUMERIC = 16, 25, 1043, 1700
@@ -19,6 +18,8 @@ _TALLY = pa.list_(pa.struct({"leaf": pa.int32(), "weight": pa.int64()}))
 # The largest double, and what lies nearer to zero than half of the smallest: a cast of anything beyond or between fails.
 _LARGEST, _SMALLEST = "1.7976931348623157e308", "5e-324"
 _MOST_DIGITS = 38
+# Far below what fits into a value of PostgreSQL, together with all other texts of a row.
+_LONGEST_TEXT = 2**24
 Read = Callable[[Sequence[Any]], pa.Array]
 
 
@@ -31,11 +32,10 @@ class Type:
     arrow: pa.DataType
     exact: bool = True
     leaves_as: str = "{}"
-    between: tuple[str, str] | None = None
-    """The first and the last value that are let in, where casts of others would fail; infinities lie beyond."""
 
 
 _MICROSECONDS = "CAST(extract(epoch FROM {}) * 1000000 AS BIGINT)"
+# Beyond, and for infinities, casts fail.
 _FIRST, _LAST = "4713-01-01 00:00:00 BC", "294246-12-31 23:59:59.999999"
 _AS_TEXT = "CAST({} AS TEXT)"
 TYPES = {
@@ -47,11 +47,9 @@ TYPES = {
     701: Type(Kind.FLOAT, "DOUBLE PRECISION", pa.float64(), exact=False),
     _TEXT: Type(Kind.TEXT, "TEXT", pa.string()),
     _VARCHAR: Type(Kind.TEXT, "TEXT", pa.string()),
-    1082: Type(Kind.DATE, "DATE", pa.date32(), True, "{} - DATE '1970-01-01'", (_FIRST, _LAST)),
-    1114: Type(Kind.TIMESTAMP, "TIMESTAMP", pa.timestamp("us"), True, _MICROSECONDS, (_FIRST, _LAST)),
-    1184: Type(
-        Kind.TIMESTAMP, "TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC"), True, _MICROSECONDS, (_FIRST, _LAST)
-    ),
+    1082: Type(Kind.DATE, "DATE", pa.date32(), leaves_as="{} - DATE '1970-01-01'"),
+    1114: Type(Kind.TIMESTAMP, "TIMESTAMP", pa.timestamp("us"), leaves_as=_MICROSECONDS),
+    1184: Type(Kind.TIMESTAMP, "TIMESTAMP WITH TIME ZONE", pa.timestamp("us", "UTC"), leaves_as=_MICROSECONDS),
     2950: Type(Kind.UUID, "UUID", pa.string(), leaves_as=_AS_TEXT),
 }
 _SMALLER = {pa.int8(): pa.int16(), pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
@@ -111,12 +109,13 @@ class Found:
             case Kind.DECIMAL:
                 return f"NULLIF({quoted}, CAST('NaN' AS NUMERIC))"
             case Kind.TEXT:
-                return f'CAST({quoted} AS TEXT) COLLATE "C"'
+                return (
+                    f'CASE WHEN octet_length({quoted}) <= {_LONGEST_TEXT} THEN CAST({quoted} AS TEXT) END COLLATE "C"'
+                )
             case Kind.BOOLEAN if number:
                 return f"CAST({quoted} AS INTEGER)"
-            case _ if known.between:
-                first, last = (f"TIMESTAMP '{end}'" for end in known.between)
-                return f"CASE WHEN {quoted} BETWEEN {first} AND {last} THEN {quoted} END"
+            case Kind.DATE | Kind.TIMESTAMP:
+                return f"CASE WHEN {quoted} BETWEEN TIMESTAMP '{_FIRST}' AND TIMESTAMP '{_LAST}' THEN {quoted} END"
             case _:
                 return quoted
 
@@ -155,6 +154,3 @@ def type_for(data_type: pa.DataType) -> str | None:
 def printed_type(name: str) -> str:
     """Print a type behind CAST(x AS: texts are compared byte by byte."""
     return f'{name}) COLLATE "C"' if name == "TEXT" else f"{name})"
-
-
-__all__ = ["PAIR", "TYPES", "Found", "Read", "printed_type", "type_for"]

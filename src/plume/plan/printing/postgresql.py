@@ -114,6 +114,7 @@ class PostgreSQLPrinter(Printer):
 
     def look_up(self, step: LookingUp, among: Node, columns: tuple[str, ...], join: str) -> str:
         """Look some columns of each row up among other rows. Neither side has NULL there."""
+        del join
         source, others = self.name(step.source.name), self.name(among.name)
         rows = f"SELECT {self.names(step.columns)}\nFROM {source}\nWHERE "
         if not isinstance(step, DropSelected | DropUsers):
