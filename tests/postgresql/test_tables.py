@@ -38,6 +38,7 @@ def answer(database: Any, query: plume.Query, table: str = "public.t") -> dict[s
 COUNTING = asking(measures=[plume.users()], public_keys=["x"])
 
 
+@pytest.mark.quick_on("postgresql")
 def test_a_table_is_read_where_it_lies(database: Any) -> None:
     database.execute("CREATE TABLE t AS SELECT i::text AS u, 'k' || i % 2 AS k FROM generate_series(1, 2000) AS i")
     released = plume.run(asking(measures=[plume.users()], budget=plume.Budget(epsilon=5, delta=1e-6)), at(database))
@@ -58,6 +59,7 @@ def test_one_of_several_tables_of_a_name_is_named_with_its_schema(database: Any)
 
 
 ELSEWHERE = "CREATE EXTENSION IF NOT EXISTS file_fdw; DROP SERVER IF EXISTS f CASCADE; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw"
+PART = "CREATE FOREIGN TABLE part PARTITION OF t DEFAULT SERVER f OPTIONS (filename '/dev/null')"
 REFUSED = {
     "view": ("CREATE VIEW t AS SELECT * FROM base", "is a view, which might mix the rows of users"),
     "materialized": ("CREATE MATERIALIZED VIEW t AS SELECT * FROM base", "is a materialized view"),
@@ -66,13 +68,13 @@ REFUSED = {
         "is a foreign table, which another server answers",
     ),
     "partly foreign": (
-        f"{ELSEWHERE}; CREATE TABLE t (u text, k text) PARTITION BY LIST (k); "
-        "CREATE FOREIGN TABLE part PARTITION OF t DEFAULT SERVER f OPTIONS (filename '/dev/null')",
+        f"{ELSEWHERE}; CREATE TABLE t (u text, k text) PARTITION BY LIST (k); {PART}",
         "has parts on other servers",
     ),
 }
 
 
+@pytest.mark.quick_on("postgresql")
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_no_plain_table_is_refused(database: Any, kind: str) -> None:
     statement, said = REFUSED[kind]
@@ -89,6 +91,7 @@ def test_partitions_are_read_as_one_table(database: Any) -> None:
     assert answer(database, COUNTING)["users"] == [3]
 
 
+@pytest.mark.quick_on("postgresql")
 def test_a_role_sees_all_rows_or_none(database: Any) -> None:
     database.execute("CREATE TABLE t AS SELECT 'a' AS u, 'x' AS k; ALTER TABLE t ENABLE ROW LEVEL SECURITY")
     database.execute("CREATE POLICY p ON t USING (1 / length(u) > 0)")
@@ -126,6 +129,7 @@ TYPES = {
 }
 
 
+@pytest.mark.quick_on("postgresql")
 @pytest.mark.parametrize("role", ["user", "key"])
 @pytest.mark.parametrize("kind", TYPES)
 def test_types_outside_of_the_list_are_refused(database: Any, kind: str, role: str) -> None:
@@ -136,12 +140,23 @@ def test_types_outside_of_the_list_are_refused(database: Any, kind: str, role: s
         answer(database, asking())
 
 
+@pytest.mark.parametrize("kind", TYPES)
+def test_of_other_types_it_is_known_whether_there_is_a_value(database: Any, kind: str) -> None:
+    database.execute(TYPES[kind] or "SELECT 1")
+    database.execute(f"CREATE TABLE t (u int, k text, v {kind}); INSERT INTO t VALUES (1, 'x', NULL), (2, 'x', NULL)")
+    query = asking(
+        measures=[plume.users(where="v IS NULL"), plume.users(name="none", where="v IS NOT NULL")], public_keys=["x"]
+    )
+    assert answer(database, query) == {"k": ["x"], "users": [2], "none": [0]}
+
+
 def test_a_type_that_is_called_as_one_of_the_list_is_another(database: Any) -> None:
     database.execute("CREATE DOMAIN public.bigint AS text; CREATE TABLE t (u public.bigint, k text)")
     with pytest.raises(ColumnTypeError, match="user column 'u' is "):
         answer(database, COUNTING)
 
 
+@pytest.mark.quick_on("postgresql")
 def test_functions_and_operators_of_others_are_not_found(database: Any) -> None:
     """As the first places to look in, which a role may have by default."""
     database.execute(
@@ -269,6 +284,7 @@ def test_a_missing_column_is_named_with_those_there_are(database: Any) -> None:
         answer(database, asking())
 
 
+@pytest.mark.quick_on("postgresql")
 def test_statements_and_computed_keys_are_refused(database: Any) -> None:
     database.execute("CREATE TABLE t AS SELECT 1 AS u, 'x' AS k")
     with pytest.raises(UsageError, match="PostgreSQL takes no statements and computes no keys"):

@@ -34,11 +34,18 @@ from plume.plan.dialect import Dialect
 from plume.plan.nodes import Lookup, Noise, OnePass
 from plume.plan.printing.postgresql import PAIR, POSTGRESQL, SALT_SETTING, PostgreSQLPrinter, name_inside
 from plume.plan.printing.printer import SALT_UNKNOWN
-from plume.plan.types import ColumnType, Kind, Schema
+from plume.plan.types import Kind, Schema
 from plume.redaction import redacting
 
 _Result = TypeVar("_Result")
 _OLDEST = 150000
+_OUT_OF_ROOM = (
+    errors.DiskFull,
+    errors.OutOfMemory,
+    errors.ConfigurationLimitExceeded,
+    errors.ProgramLimitExceeded,
+    MemoryError,
+)
 _ROWS_PER_BATCH = 2**16
 # Of the transaction alone, and the first before anything else is asked: no function or operator of anybody else's is found.
 _SETTINGS = {
@@ -158,7 +165,7 @@ class PostgreSQLSession:
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
-        self._given: dict[str, dict[str, ColumnType]] = {}
+        self._given: dict[str, tuple[Found, ...]] = {}
         self._named: dict[str, str] = {}
         for name, value in _SETTINGS.items():
             self._ask("input", "SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
@@ -174,8 +181,8 @@ class PostgreSQLSession:
             for found in place.columns
             if found.name in kinds
         }
-        listed = ", ".join(f"{of} AS {_quoted(column)}" for column, of in printed.items() if of is not None)
-        self._given[name] = {found.name: found.column_type for found in place.columns}
+        listed = ", ".join(f"{of} AS {_quoted(column)}" for column, of in printed.items())
+        self._given[name] = place.columns
         with redacting(EngineError, to=_unreadable(table)):
             self.define(name, f"SELECT {listed}\nFROM {_quoted(place.schema)}.{_quoted(place.table)}")
             # The table is locked by now; reading no row finds out whether rows may be read.
@@ -199,8 +206,10 @@ class PostgreSQLSession:
     def schema(self, name: str) -> Schema:
         """Say what columns a table or step has."""
         described = {self._named.get(found.name, found.name): found.column_type for found in self._columns(name)}
-        # What was not let in is what it was given as.
-        return self._given.get(name, {}) | described
+        # What was not let in, or not as it is, is what it was given as.
+        outside = {found.name for found in self._given.get(name, ()) if found.known is None}
+        given = {found.name: found.column_type for found in self._given.get(name, ())}
+        return given | {column: kind for column, kind in described.items() if column not in outside}
 
     def _columns(self, name: str) -> tuple[Found, ...]:
         return find_table(self.ask, _quoted(name), temporary=True).columns
@@ -315,6 +324,6 @@ def withheld(step: str, call: Callable[[], _Result]) -> _Result:
 
 
 def _failure(step: str, error: Exception) -> PlumeError:
-    if isinstance(error, errors.DiskFull | errors.OutOfMemory | errors.ConfigurationLimitExceeded | MemoryError):
+    if isinstance(error, _OUT_OF_ROOM):
         return ResourceError(f"step {step} ran out of memory or disk space, on the server or here.")
     return EngineError(f"PostgreSQL failed at step {step}; its message is withheld, since it may quote data.")

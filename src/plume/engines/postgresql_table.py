@@ -1,10 +1,10 @@
-"""Tables of a PostgreSQL database, looked up in its catalogue: what is no plain table is refused, since it might mix the rows of users."""
+"""Tables of a PostgreSQL database, looked up in its catalogue: all but plain tables are refused, since they might mix the rows of users."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from plume.engines.postgresql_types import Found
+from plume.engines.postgresql_types import COMPUTED, Found
 from plume.errors import InputError, SettingError
 
 Ask = Callable[..., list[tuple[Any, ...]]]
@@ -64,8 +64,7 @@ def find_table(ask: Ask, name: str, *, temporary: bool = False) -> Place:
 
 def _column(name: str, kind: int, modifier: int, written: str, deterministic: bool, generated: Any) -> Found:  # noqa: FBT001
     computed = generated not in ("", "s", b"", b"s")
-    # What is computed when it is read may fail on a row: no type of ours.
-    return Found(name, 0 if computed else kind, modifier, written, deterministic)
+    return Found(name, COMPUTED if computed else kind, modifier, written, deterministic)
 
 
 def refuse_unsound(ask: Ask) -> None:

@@ -11,8 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from plume.errors import ColumnTypeError
 from plume.plan.types import ColumnType, Kind
 
+COMPUTED = 0
+"""The number of no type."""
 _BOOLEAN, _TEXT, _VARCHAR, _NUMERIC = 16, 25, 1043, 1700
 _TALLY = pa.list_(pa.struct({"leaf": pa.int32(), "weight": pa.int64()}))
 # The largest double, and what lies nearer to zero than half of the smallest: a cast of anything beyond or between fails.
@@ -96,15 +99,19 @@ class Found:
             return ColumnType(Kind.OTHER, self.written + collated, exact=False)
         return ColumnType(known.kind, known.name, known.exact)
 
-    def let_in(self, quoted: str, *, number: bool) -> str | None:
-        """Print the column as its type is inside; None if it stays outside. What lies beyond its type there becomes NULL."""
+    def let_in(self, quoted: str, *, number: bool) -> str:
+        """Print the column as its type is inside, where what lies beyond becomes NULL; of other types only whether there is a value."""
+        if self.type == COMPUTED:
+            raise ColumnTypeError(
+                f"column {self.name!r} is computed from others whenever it is read, which may fail on a row; write the table anew."
+            )
         known = self.known
         if self.type == _NUMERIC and (number or self.digits is None):
             near = f"{quoted} > -{_SMALLEST} AND {quoted} < {_SMALLEST}"
             double = f"CAST(CASE WHEN {near} THEN 0 ELSE {quoted} END AS DOUBLE PRECISION)"
             return f"CASE WHEN {quoted} BETWEEN -{_LARGEST} AND {_LARGEST} THEN {double} END"
         if known is None:
-            return None
+            return f"CASE WHEN {quoted} IS NOT NULL THEN TRUE END"
         match known.kind:
             case Kind.DECIMAL:
                 return f"NULLIF({quoted}, CAST('NaN' AS NUMERIC))"

@@ -30,8 +30,8 @@ class ThirdPrinter(DuckDBPrinter):
 
     dialect: ClassVar[Dialect] = replace(DUCKDB, name="third", quote="`", divide="{} DIV {}")
 
-    def microseconds(self, moment: str) -> str:
-        return f"micros({moment})"
+    def microseconds(self, when: str) -> str:
+        return f"micros({when})"
 
 
 def test_a_third_engine_is_a_file_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,9 +44,9 @@ class DuckDBPrinter(Printer):
 
     dialect: ClassVar[Dialect] = DUCKDB
 
-    def microseconds(self, moment: str) -> str:
+    def microseconds(self, when: str) -> str:
         """Count the microseconds since 1970."""
-        return f"epoch_us(TRY_CAST({moment} AS TIMESTAMP))"
+        return f"epoch_us(TRY_CAST({when} AS TIMESTAMP))"
 
     def order(self, digits: str) -> str:
         """Make a number of hexadecimal digits: DuckDB sorts and packs numbers faster than text."""

@@ -80,9 +80,9 @@ class PostgreSQLPrinter(Printer):
         near = f"{number} > -{_AS_GOOD_AS_ZERO} AND {number} < {_AS_GOOD_AS_ZERO}"
         return f"CASE WHEN {near} THEN 0e0 ELSE {number} * {factor} END"
 
-    def microseconds(self, moment: str) -> str:
+    def microseconds(self, when: str) -> str:
         """Count the microseconds since 1970, exactly: the seconds are a number of decimal digits."""
-        return f"CAST(extract(epoch FROM CAST({moment} AS TIMESTAMP)) * 1000000 AS BIGINT)"
+        return f"CAST(extract(epoch FROM CAST({when} AS TIMESTAMP)) * 1000000 AS BIGINT)"
 
     def order(self, digits: str) -> str:
         """Sort by hexadecimal digits as they are."""

@@ -58,7 +58,7 @@ class Printer(ABC):
         return f"{number} * {factor}"
 
     @abstractmethod
-    def microseconds(self, moment: str) -> str:
+    def microseconds(self, when: str) -> str:
         """Count the microseconds of a date or timestamp since 1970; NULL where it has none."""
 
     @abstractmethod

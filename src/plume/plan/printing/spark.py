@@ -72,9 +72,9 @@ class SparkPrinter(Printer):
     tasks: int | None = None
     """How many pieces of rows a session works on at a time, if it knows."""
 
-    def microseconds(self, moment: str) -> str:
+    def microseconds(self, when: str) -> str:
         """Count the microseconds since 1970."""
-        return f"unix_micros(TRY_CAST({moment} AS TIMESTAMP))"
+        return f"unix_micros(TRY_CAST({when} AS TIMESTAMP))"
 
     def order(self, digits: str) -> str:
         """Sort by hexadecimal digits as they are."""
