@@ -18,7 +18,7 @@ from plume.arguments import making_checked
 from plume.engines.engine import Noising, Table
 from plume.engines.failures import redacted
 from plume.engines.frames import to_arrow
-from plume.engines.postgresql_table import Place, find_table, refuse_unsound
+from plume.engines.postgresql_table import find_table, refuse_unsound
 from plume.engines.postgresql_types import Found, printed_type, type_for
 from plume.errors import (
     ColumnTypeError,
@@ -73,11 +73,6 @@ class PostgreSQL:
     table: str
     """The table, with its schema, such as "public.visits"."""
 
-    def __post_init__(self) -> None:
-        for name, value in (("connection", self.connection), ("table", self.table)):
-            if not isinstance(value, str):
-                raise SettingError(f"{name} is {type_in_words(value)}; it must be text.")
-
     @property
     def dialect(self) -> Dialect:
         """The SQL it speaks."""
@@ -91,29 +86,26 @@ class PostgreSQL:
     @contextmanager
     def open(self, tables: Mapping[str, Table]) -> Iterator["PostgreSQLSession"]:
         """Connect, and let tables of the database in, and public keys; the transaction is rolled back at the end."""
-        for table in tables.values():
-            self._refuse_elsewhere(table, among=tables.values())
+        self._refuse_elsewhere([table.content for table in tables.values()])
         with _connected(self.connection) as connection:
             session = PostgreSQLSession(connection)
             for name, table in tables.items():
                 if isinstance(table.content, PostgreSQL):
                     session.let_in(name, table.content.table, table.kinds)
-                else:
-                    with redacting(EngineError, to=_UNWRITABLE):
-                        session.write(name, _whole(to_arrow(table.content, table.kinds)), types={})
+                    continue
+                rows = to_arrow(table.content, table.kinds)
+                with redacting(EngineError, to=_UNWRITABLE):
+                    session.write(name, rows if isinstance(rows, pa.Table) else rows.read_all(), types={})
             yield session
 
-    def _refuse_elsewhere(self, table: Table, *, among: Any) -> None:
-        own = any(isinstance(one.content, PostgreSQL) for one in among)
-        if not own or (isinstance(table.content, PostgreSQL) and table.content.connection != self.connection):
+    def _refuse_elsewhere(self, contents: Sequence[Any]) -> None:
+        """Refuse rows of any other place, but for public keys beside a table."""
+        places = {one.connection for one in contents if isinstance(one, PostgreSQL)}
+        if places != {self.connection}:
             raise InputError(
-                f"data is {type_in_words(table.content)}; this engine reads tables of its own database only, "
+                f"data is {type_in_words(contents[0])}; this engine reads tables of its own database only, "
                 "such as plume.PostgreSQL(connection, 'public.visits')."
             )
-
-
-def _whole(rows: pa.Table | pa.RecordBatchReader) -> pa.Table:
-    return rows if isinstance(rows, pa.Table) else rows.read_all()
 
 
 @contextmanager
@@ -167,8 +159,8 @@ class PostgreSQLSession:
         self._connection = connection
         self._given: dict[str, tuple[Found, ...]] = {}
         self._named: dict[str, str] = {}
-        for name, value in _SETTINGS.items():
-            self._ask("input", "SELECT pg_catalog.set_config(%s, %s, true)", (name, value))
+        for setting in _SETTINGS.items():
+            self.ask("SELECT pg_catalog.set_config(%s, %s, true)", setting)
         refuse_unsound(self.ask)
         self._execute("input", f"CREATE TEMP TABLE {PAIR} (leaf INTEGER, weight BIGINT) ON COMMIT DROP")
 
@@ -176,20 +168,16 @@ class PostgreSQLSession:
         """Make the columns of a table that are wanted readable under a name, in types of our list."""
         place = find_table(self.ask, table)
         numbers = {column for column, kind in kinds.items() if kind is Kind.FLOAT}
-        printed = {
-            found.name: found.let_in(_quoted(found.name), number=found.name in numbers)
-            for found in place.columns
-            if found.name in kinds
-        }
-        listed = ", ".join(f"{of} AS {_quoted(column)}" for column, of in printed.items())
+        wanted = [(found, _quoted(found.name)) for found in place.columns if found.name in kinds]
+        listed = ", ".join(f"{found.let_in(of, number=found.name in numbers)} AS {of}" for found, of in wanted)
         self._given[name] = place.columns
-        with redacting(EngineError, to=_unreadable(table)):
+        unreadable = InputError(
+            f"table {table!r} could not be read; check that the role has SELECT on all columns that the query reads."
+        )
+        with redacting(EngineError, to=unreadable):
             self.define(name, f"SELECT {listed}\nFROM {_quoted(place.schema)}.{_quoted(place.table)}")
             # The table is locked by now; reading no row finds out whether rows may be read.
             self._execute(name, f"SELECT FROM {_quoted(name)} LIMIT 0")
-        self._refuse_another(place, table)
-
-    def _refuse_another(self, place: Place, table: str) -> None:
         if find_table(self.ask, table) != place:
             raise InputError(f"table {table!r} was altered while it was opened; run again when nobody alters it.")
 
@@ -200,7 +188,7 @@ class PostgreSQLSession:
     def printer(self, salt: str = SALT_UNKNOWN) -> PostgreSQLPrinter:
         """Give what prints steps, and note the secret of the run where they read it: it is a parameter, and in no text."""
         if salt != SALT_UNKNOWN:
-            self._ask("input", "SELECT set_config(%s, %s, true)", (SALT_SETTING, salt))
+            self.ask("SELECT set_config(%s, %s, true)", (SALT_SETTING, salt))
         return PostgreSQLPrinter()
 
     def schema(self, name: str) -> Schema:
@@ -291,10 +279,7 @@ class PostgreSQLSession:
 
     def ask(self, statement: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Answer a statement about the catalogue; rows leave by `noise` and `fetch` only."""
-        return self._ask("input", statement, parameters)
-
-    def _ask(self, name: str, statement: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return withheld(name, lambda: self._connection.execute(statement, parameters).fetchall())
+        return withheld("input", lambda: self._connection.execute(statement, parameters).fetchall())
 
     def _execute(self, name: str, statement: str) -> None:
         withheld(name, lambda: self._connection.execute(statement))
@@ -310,12 +295,6 @@ def _type_of(column: str, rows: pa.Table, types: Schema) -> str:
     if name is None:
         raise ColumnTypeError(f"column {column!r} is {rows.schema.field(column).type}, which PostgreSQL does not take.")
     return name
-
-
-def _unreadable(table: str) -> PlumeError:
-    return InputError(
-        f"table {table!r} could not be read; check that the role has SELECT on all columns that the query reads."
-    )
 
 
 def withheld(step: str, call: Callable[[], _Result]) -> _Result:

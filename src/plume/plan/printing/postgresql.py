@@ -5,13 +5,14 @@ where it is too large. And texts are compared by the collation of a column, so e
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import ClassVar
 
-from plume.plan.dialect import Dialect, StatementForms, identifier
+from plume.plan.dialect import Dialect, identifier
 from plume.plan.nodes import Combine, CountKeys, DropSelected, DropUsers, Node
 from plume.plan.printing.printer import LookingUp, NamedSelect, Printer
+from plume.plan.printing.spark import SPARK
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
 from plume.plan.printing.window_sql import print_counting
 
@@ -24,19 +25,8 @@ POSTGRESQL = Dialect(
     divide="div({}, {})",
     escapes=(("'", "''"),),
     pattern_escapes=(("\\", "\\\\"),),
-    statements=StatementForms(
-        tries=False,
-        timestamp_type="TIMESTAMP",
-        starts_with="STARTS_WITH",
-        trims_in_words=True,
-        rounds_to_places=False,
-        truncates_dates_to_dates=False,
-        extracted_units=(),
-        truncated_units=(),
-        escapes_in_patterns=True,
-        has_catalogue=False,
-        computes=False,
-    ),
+    # Nobody says anything to it yet.
+    statements=replace(SPARK.statements, has_catalogue=False, computes=False),
     double_type="DOUBLE PRECISION",
 )
 SALT_SETTING = "plume.salt"
