@@ -13,6 +13,7 @@ import plume
 from exact import exact_steps
 from plume.engines import duckdb_pass
 from plume.engines.duckdb import DuckDB
+from plume.engines.duckdb_session import DuckDBSession
 from plume.engines.engine import Table
 from plume.plan.analysis import steps
 from plume.plan.nodes import OnePass
@@ -72,16 +73,14 @@ def made(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *, by_p
 def made_by_pass(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, pa.Table] | None:
     """What steps say that a pass makes; None, if rows do not fit it, or it fails, so that SQL makes them."""
     taken: list[bool] = []
-    whole = passing.pass_over
+    whole = DuckDBSession.pass_over
 
-    def noted(*given: Any) -> Any:
-        taken.append(False)  # where it fails, SQL makes the steps
-        found = whole(*given)
-        taken[-1] = found is not None
-        return found
+    def noted(*given: Any) -> bool:
+        taken.append(whole(*given))
+        return taken[-1]
 
     with monkeypatch.context() as patched:
-        patched.setattr(passing, "pass_over", noted)
+        patched.setattr(DuckDBSession, "pass_over", noted)
         found = made(asked, rows, patched, by_pass=True)
     assert len(taken) == 2
     return found if all(taken) else None

@@ -2,18 +2,22 @@
 
 import hashlib
 import os
+import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import plume
-from plume.engines import duckdb_pass
+from plume.engines import duckdb_pass, packed_rows
+from plume.engines.packed_rows import Range
 from plume.selection import pooled_gaussian
 
 pytest.importorskip("numba")  # the extra; all else is tested without it as well
@@ -134,8 +138,8 @@ MUTANTS = {
     "what is double is kept": ("if not end or rows[end - 1] != this:", "if True:"),
     "records are not counted": ("totals[0, key] = ends[key] - start", "totals[0, key] = 1"),
     "the order is ignored": ("if orders[row] < last or (orders[row] == last and equals > 0):", "if row < kept:"),
-    "the order is of another user": ("begin = write_measured(user, 0", "begin = write_measured(user + 1, 0"),
-    "the order is without the user": ("texts[row, listed.salted : begin] = texts[0, listed.salted : begin]", "pass"),
+    "the order is of another user": ("np.full(1, user)", "np.full(1, user + 1)"),
+    "the order is without the user": ("texts[row, place] = texts[0, place]", "pass"),
     "the order is without the salt": ("texts[:, : len(rule.salt)] = rule.salt", "pass"),
     "the weight is the user's before": (" weights[user]\n", " weights[user - 1]\n"),
     "the account is the user's before": ("rows[-2] = users.left[user]", "rows[-2] = users.left[user - 1]"),
@@ -213,10 +217,60 @@ def test_orders_are_the_beginnings_of_digests() -> None:
         assert found.tolist() == [int(digest[:12], 16) for digest in digests]
 
 
+def narrower(column: int, side: str) -> Callable[..., list[Range]]:
+    """Ranges as a file might claim them, from which the smallest or the largest values of a column are missing."""
+    whole = duckdb_pass._ranges
+
+    def found(*given: Any) -> list[Range]:
+        ranges = whole(*given)
+        low, bits = ranges[column].low, ranges[column].bits
+        ranges[column] = Range(low + 1, bits) if side == "low" else Range(low, bits - 1)
+        return ranges
+
+    return found
+
+
+@pytest.mark.parametrize("side", ["low", "high"])
+@pytest.mark.parametrize("column", [0, 1, 2], ids=["users", "keys", "days"])
+def test_a_value_outside_of_the_range_is_seen_while_it_is_packed(
+    column: int, side: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(duckdb_pass, "_ranges", narrower(column, side))
+    check_both(query(3, ["key", "day"]), table(people(2)), monkeypatch, packs=False)
+
+
 def test_a_range_that_is_not_looked_at_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = table([(user * 2**61, key) for user in range(4) for key in range(16)])
+    monkeypatch.setattr(duckdb_pass, "_ranges", narrower(1, "high"))
+    whole = duckdb_pass._print_packed
+    monkeypatch.setattr(
+        duckdb_pass,
+        "_print_packed",
+        lambda *given: re.sub(r"CASE WHEN .* = 0 THEN (.*) END", r"\1", whole(*given)),
+    )
+    with pytest.raises(AssertionError):
+        check_both(query(3, ["key", "day"]), table(people(2)), monkeypatch)
+
+
+def test_statistics_that_lie_do_not_merge_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB believes them; the bytes of the largest user are exchanged for those of a smaller one in the footer, not in the rows."""
+    largest, claimed = 0x1122334455, 0x1000
+    rows = table([(user, key) for user in (0, 1, 2, largest % claimed, largest) for key in range(5)])
+    path = tmp_path / "rows.parquet"
+    pq.write_table(rows, path, use_dictionary=False, compression=None)
+    start = pq.read_metadata(path).row_group(0).column(0).total_compressed_size
+    content = path.read_bytes()
+    body, footer = content[: start + 4], content[start + 4 :]
+    before, after = (number.to_bytes(8, "little") for number in (largest, claimed))
+    assert before in footer
+    path.write_bytes(body + footer.replace(before, after))
+    assert duckdb.sql(f"SELECT max(person) FROM '{path}'").fetchall() == [(claimed,)]
+    assert made_by_pass(query(3), path, monkeypatch) is None
+
+
+def test_numbers_and_integers_that_do_not_fit_together_are_left_to_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table([(str(user), key * 2**59) for user in range(4) for key in range(16)], pa.string(), pa.int64())
     check_both(query(2), rows, monkeypatch, packs=False)
-    monkeypatch.setattr(passing, "_BITS", 80)
+    monkeypatch.setattr(packed_rows, "BITS", 80)
     with pytest.raises(AssertionError):
         check_both(query(2), rows, monkeypatch)
 

@@ -8,7 +8,7 @@ pytest.importorskip("numba")  # the extra
 
 from fuzz.fuzz_passes import check
 from fuzz.fuzzing import flaws
-from plume.engines import passing
+from plume.engines import packed_rows, passing
 
 SEED, CASES = 5, 15
 
@@ -30,5 +30,5 @@ def test_users_who_are_merged_would_be_found(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_pass_that_fails_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though SQL then makes the steps: ranges that do not fit 64 bits are packed all the same."""
-    monkeypatch.setattr(passing, "_BITS", 80)
+    monkeypatch.setattr(packed_rows, "BITS", 80)
     assert "a pass failed with" in next(flaws(check, seed=SEED, numbers=range(CASES)))

@@ -106,7 +106,7 @@ SELECT `user_id`, `key_1`, `key_2`, `measure_1_raw_records`, `measure_3_raw_tota
        CASE WHEN size_3 <= 247390116249600 THEN 1073741824 ELSE CAST(floor(1073741824e0 * sqrt(CAST(247390116249600 AS DOUBLE) / CAST(size_3 AS DOUBLE))) AS BIGINT) - 1 END AS `factor_3`
 FROM (SELECT *,
              sum(CAST(CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_1,
-             sum(CAST(1 AS DECIMAL(38, 0)) * 1) OVER (PARTITION BY `user_id`) AS size_2,
+             sum(CAST(1 * 1 AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_2,
              sum(CAST(CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END * CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END AS DECIMAL(28, 0))) OVER (PARTITION BY `user_id`) AS size_3
       FROM `selected_rows`);
 
@@ -114,7 +114,7 @@ FROM (SELECT *,
 SELECT `key_1` AS `key_1`,
        `key_2` AS `key_2`,
        (CASE WHEN `measure_1_raw_records` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_1_raw_records`, 3), 0) AS BIGINT) END * 524288) * `factor_1` div 1073741824 AS `measure_1_records`,
-       CAST(CAST((1 * 1048576) AS DECIMAL(38, 0)) * `factor_2` div 1073741824 AS BIGINT) AS `measure_2_users`,
+       (1 * 1048576) * `factor_2` div 1073741824 AS `measure_2_users`,
        CASE WHEN `measure_3_raw_total` IS NULL THEN 0 ELSE CAST(greatest(least(`measure_3_raw_total`, 1966080), 0) AS BIGINT) END * `factor_3` div 1073741824 AS `measure_3_total`
 FROM `clipped`;
 

@@ -5,15 +5,17 @@ Which it is depends on the table alone, and only time tells of it.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from plume.engines import compiled
-from plume.engines.duckdb_parts import add_up, append, divided, fit, largest_of
+from plume.engines import compiled, duckdb_parts
+from plume.engines.duckdb_parts import add_up, append, divided, largest_of
 from plume.engines.duckdb_silence import withheld
+from plume.engines.packed_rows import PackedRows, Range, fit, range_of, shifts_of
 from plume.errors import EngineError, PlumeBug
 from plume.plan.aggregates import CountValues, Sum
 from plume.plan.analysis import steps
@@ -106,16 +108,17 @@ def _threads(session: HandsOver) -> int:
 def _most_rows(recipe: Recipe, casts: list[str], threads: int, room: int) -> int:
     """Say over how many rows a pass can go at a time. As much memory as their numbers take is left for texts."""
     left = (room // 2 if _TEXT in casts else room) - threads * _SUMS_BYTES
-    return max(left, 0) // _bytes_of_row(recipe)
+    return max(left, 0) // _bytes_of_row(recipe, casts)
 
 
-def _bytes_of_row(recipe: Recipe) -> int:
-    """Say how many bytes a row takes: as it is handed over; then packed, moved, and listed, if its user is one of some above the limit.
+def _bytes_of_row(recipe: Recipe, casts: list[str]) -> int:
+    """Say how many bytes a row takes: first as numbers, if some are of texts; then packed, moved and, of some users, listed.
 
     What rows carry is there as it was handed over, and packed in no more bytes and some bits.
     """
     carried = sum(_BYTES_OF_TYPES[_type_of(one)] for _, one in recipe.added)
-    return 8 * (len(recipe.keys) + 3) + (2 * (carried + 8) if recipe.added else 0)
+    numbers = len(recipe.keys) if _TEXT in casts else 0
+    return 8 * (numbers + 3) + (2 * (carried + 8) if recipe.added else 0)
 
 
 def _type_of(added: CountValues | Sum) -> str:
@@ -177,12 +180,11 @@ def make_pass(session: HandsOver, one: OnePass, salt: str, room: int) -> bool:
     try:
         most, rows = _most_rows(recipe, casts, _threads(session), room), recipe.rows.name
         parts = ["TRUE"] if _number_of_rows(session, recipe) <= most else divided(session, rows, most)
-        if parts is None:
+        packs = None if parts is None else _packing(session, recipe, casts, salt, room)
+        if parts is None or packs is None:
             return False
-        are_texts = [cast == _TEXT for cast in casts]
-        selects = [_select(recipe, casts, where) for where in parts]
         return _is_written(
-            session, one, recipe, (_passed(session, recipe, select, are_texts, salt, room) for select in selects)
+            session, one, recipe, (_passed(session, recipe, packs(where), salt, room) for where in parts)
         )
     except EngineError:
         return False
@@ -205,7 +207,7 @@ def _is_written(session: HandsOver, one: OnePass, recipe: Recipe, passes: "Itera
         session.write(written[-1][1], found.above, types=types_above)
     if len(written) > 1:
         session.refuse_changed_files()
-    if not fit(largest):
+    if not duckdb_parts.fit(largest):
         return False
     sums_of_parts, rows_of_parts = zip(*written, strict=True)
     add_up(session, keyed.name, sums_of_parts, recipe.keys, recipe.keyed[len(recipe.keys) :])
@@ -219,30 +221,82 @@ def _types_of_totals(recipe: Recipe) -> Schema:
     return dict.fromkeys(wide, ColumnType(Kind.INTEGER, "HUGEINT"))
 
 
-def _passed(
-    session: HandsOver, recipe: Recipe, select: str, are_texts: list[bool], salt: str, room: int
-) -> "Passed | None":
-    """Hand the rows of a pass over to the loops, which are loaded and compiled only here."""
-    threads, name = _threads(session), recipe.rows.name
-    numbering, passing = withheld(name, _load)
-    if any(are_texts):
-        rows = withheld(
-            name, lambda: numbering.numbered(session.stream(name, select), are_texts, salt, threads, room // 2)
-        )
-    else:
-        rows = numbering.Numbered(session.hand_over(name, select), numbering.no_texts(len(are_texts)))
-    return None if rows is None else withheld(name, lambda: passing.pass_over(recipe, rows, salt, threads, room))
+def _packing(
+    session: HandsOver, recipe: Recipe, casts: list[str], salt: str, room: int
+) -> "Callable[[str], PackedRows | None] | None":
+    """Say how the rows that meet a condition are packed: by DuckDB, if they are integers; None, if these do not fit 64 bits."""
+    if _TEXT in casts:
+        return partial(_numbered, session, recipe, casts, salt, room)
+    ranges = _ranges(session, recipe)
+    return partial(_handed_over, session, recipe, ranges) if fit(ranges) else None
 
 
-def _load() -> tuple[ModuleType, ModuleType]:
-    """Load the loops, and numba, which may not work here, or find no room for what it compiles."""
-    from plume.engines import numbering, passing  # noqa: PLC0415 - only a pass needs them
-
-    return numbering, passing
-
-
-def _select(recipe: Recipe, casts: list[str], where: str) -> str:
+def _numbered(
+    session: HandsOver, recipe: Recipe, casts: list[str], salt: str, room: int, where: str
+) -> PackedRows | None:
+    name, numbering = recipe.rows.name, withheld(recipe.rows.name, _load_numbering)
     columns = zip((USER, *recipe.keys), casts, strict=True)
-    identified = [f"CAST({identifier(name, DUCKDB)} AS {cast})" for name, cast in columns]
+    rows = session.stream(
+        name, _select(recipe, [f"CAST({identifier(one, DUCKDB)} AS {cast})" for one, cast in columns], where)
+    )
+    are_texts = [cast == _TEXT for cast in casts]
+    found: PackedRows | None = withheld(
+        name, lambda: numbering.numbered(rows, are_texts, salt, _threads(session), room // 2)
+    )
+    return found
+
+
+def _handed_over(session: HandsOver, recipe: Recipe, ranges: Sequence[Range], where: str) -> PackedRows:
+    name, numbering = recipe.rows.name, withheld(recipe.rows.name, _load_numbering)
+    batches = session.hand_over(name, _select(recipe, [_print_packed(recipe, ranges)], where))
+    return PackedRows(batches, ranges, numbering.no_texts(len(ranges)))
+
+
+def _ranges(session: HandsOver, recipe: Recipe) -> list[Range]:
+    """Find the range of each column. DuckDB may take it from a file's statistics, so values are compared with it when they are packed."""
+    names = [identifier(name, DUCKDB) for name in (USER, *recipe.keys)]
+    ends = ", ".join(f"CAST({end}({name}) AS BIGINT)" for name in names for end in ("min", "max"))
+    [found] = session.ask(f"SELECT {ends} FROM {identifier(recipe.rows.name, DUCKDB)}")
+    return [range_of(low or 0, high or 0) for low, high in zip(found[::2], found[1::2], strict=True)]
+
+
+def _print_packed(recipe: Recipe, ranges: Sequence[Range]) -> str:
+    """Print a row as one integer; NULL, if a value lies outside of its range.
+
+    Guarantee: users and keys are told apart whatever statistics say. A difference is one-to-one modulo 2⁶⁴, also where DuckDB, which
+    believes statistics, adds without looking for overflows; and of what bits are left by a shift it assumes nothing.
+    """
+    columns = zip((USER, *recipe.keys), ranges, shifts_of(ranges), strict=True)
+    parts = [
+        (f"(CAST({identifier(name, DUCKDB)} AS BIGINT) - CAST('{one.low}' AS BIGINT))", one.bits, shift)
+        for name, one, shift in columns
+    ]
+    outside = " | ".join(f"({above} >> {bits})" for above, bits, _ in parts)
+    packed = " + ".join(f"CAST({above} AS UBIGINT) * CAST('{2**shift}' AS UBIGINT)" for above, _, shift in parts)
+    return f"CASE WHEN ({outside}) = 0 THEN {packed} END"
+
+
+def _select(recipe: Recipe, identified: Sequence[str], where: str) -> str:
     listed = ", ".join((*identified, *(_print_added(one) for _, one in recipe.added)))
     return f"SELECT {listed} FROM {identifier(recipe.rows.name, DUCKDB)} WHERE {where}"
+
+
+def _passed(session: HandsOver, recipe: Recipe, rows: PackedRows | None, salt: str, room: int) -> "Passed | None":
+    """Hand packed rows over to the loops, which are loaded and compiled only here."""
+    name, passing = recipe.rows.name, withheld(recipe.rows.name, _load)
+    return (
+        None if rows is None else withheld(name, lambda: passing.pass_over(recipe, rows, salt, _threads(session), room))
+    )
+
+
+def _load() -> ModuleType:
+    """Load the loops, and numba, which may not work here, or find no room for what it compiles."""
+    from plume.engines import passing  # noqa: PLC0415 - only a pass needs them
+
+    return passing
+
+
+def _load_numbering() -> ModuleType:
+    from plume.engines import numbering  # noqa: PLC0415 - only a pass needs it
+
+    return numbering

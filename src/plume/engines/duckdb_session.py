@@ -23,7 +23,7 @@ from plume.plan.types import Schema
 _PACKED = "packed"
 # Lists may have thousands of entries in each row.
 _ROWS_PER_BATCH, _ROWS_WITH_LISTS_PER_BATCH = 2**20, 2**14
-_ROWS_OF_STREAM = 2**15
+_ROWS_OF_STREAM = 2**16
 
 
 class DuckDBSession:

@@ -6,7 +6,6 @@ Which text has which number says nothing and is never shown: a pass tells users 
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
 from threading import Lock
@@ -14,8 +13,10 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
+from plume.engines import row_loops
 from plume.engines import text_loops as loops
 from plume.engines.crew import Crew, Room
+from plume.engines.packed_rows import BITS, PackedRows, Range, fit, range_of, shifts_of
 from plume.engines.text_loops import Column, Integers, Packed, Shelf, Texts
 
 # Threads seldom wait for each other where there are several times as many shelves.
@@ -25,24 +26,24 @@ _FIRST_SLOTS, _FIRST_WORDS = 2**6, 2**8
 _NO_LENGTH = 2**64 - 1
 
 
-@dataclass(frozen=True)
-class Numbered:
-    """Rows of numbers, and the texts that they stand for."""
-
-    batches: list[pa.RecordBatch]
-    texts: Texts
-
-
 def numbered(
     batches: Iterator[pa.RecordBatch], are_texts: Sequence[bool], salt: str, threads: int, room: int
-) -> Numbered | None:
-    """Number the texts of rows in their first columns; None, if some are missing, or if all different ones take more bytes than `room`."""
+) -> PackedRows | None:
+    """Number the texts of rows in their first columns, and pack them.
+
+    None, if some are missing, if all different ones take more bytes than `room`, or if numbers do not fit 64 bits.
+    """
     bits = (_SHELVES_PER_THREAD * threads - 1).bit_length()
     columns = [_Shelves(salt, place, bits) if is_text else None for place, is_text in enumerate(are_texts)]
     taken, left = _Taken(batches), Room(room)
     with Crew(threads) as crew:
         found = crew.each([partial(_take, taken, turn, columns, left) for turn in range(threads)])
-    return Numbered([batch for several in found for batch in several], _texts(columns)) if left.is_enough else None
+        numbers = [batch for several in found for batch in several]
+        ranges = _ranges(numbers, len(columns), crew)
+        if not left.is_enough or not fit(ranges):
+            return None
+        crew.each(partial(_pack, numbers, place, ranges) for place in range(len(numbers)))
+    return PackedRows(numbers, ranges, _texts(columns))
 
 
 def no_texts(columns: int) -> Texts:
@@ -136,6 +137,37 @@ def _take(batches: _Taken, turn: int, columns: Sequence[_Shelves | None], left: 
             ]
             found.append(pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
     return found
+
+
+def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list[Range]:
+    """Find the range of each column: of the very values that are packed, so that none lies outside."""
+    ends = crew.each(partial(_ends, batch.columns[:columns]) for batch in batches)
+    if not ends:
+        return [range_of(0, 0)] * columns
+    lows, highs = np.array(ends).transpose(1, 2, 0)
+    return [range_of(int(low.min()), int(high.max())) for low, high in zip(lows, highs, strict=True)]
+
+
+def _ends(columns: Sequence[pa.Array]) -> tuple[list[np.int64], list[np.int64]]:
+    values = list(map(_values, columns))
+    return [column.min() for column in values], [column.max() for column in values]
+
+
+def _values(column: pa.Array) -> Integers:
+    found: Integers = column.to_numpy(zero_copy_only=True)
+    return found
+
+
+def _pack(batches: list[pa.RecordBatch], place: int, ranges: Sequence[Range]) -> None:
+    """Pack the users and keys of a batch, beside which what rows carry stays as it is."""
+    columns, names = batches[place].columns, batches[place].schema.names
+    packed = np.zeros(len(batches[place]), np.uint64)
+    for column, one, shift in zip(columns, ranges, shifts_of(ranges), strict=False):
+        row_loops.pack(_values(column), np.uint64(one.low % 2**BITS), np.uint64(shift), packed)
+    carried = len(ranges)
+    batches[place] = pa.RecordBatch.from_arrays(
+        [pa.array(packed), *columns[carried:]], names=["packed", *names[carried:]]
+    )
 
 
 def _texts(columns: Sequence[_Shelves | None]) -> Texts:

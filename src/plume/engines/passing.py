@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from plume.engines import row_loops
 from plume.engines import user_loops as loops
 from plume.engines.crew import Crew, Room
-from plume.engines.numbering import Numbered, as_texts
+from plume.engines.numbering import as_texts
+from plume.engines.packed_rows import BITS, PackedRows, Range, shifts_of
 from plume.engines.payload import (
     LARGEST,
     Ends,
@@ -37,7 +38,6 @@ from plume.engines.user_loops import Moved, Rule, Sums
 from plume.plan.nodes import USER
 from plume.plan.recipe import KEYS_OF_USER, LEFT, ORDER, RECORDS, Drawn, Recipe
 
-_BITS = 64
 # As many rows as fit a cache are sorted at a time. Threads look between pieces of partitions, of about this many rows, at whether to go on.
 _ROWS_OF_PART = 2**15
 _ROWS_OF_PIECE = 2**20
@@ -61,29 +61,20 @@ class Passed:
     above: pa.Table
 
 
-@dataclass(frozen=True)
-class _Range:
-    """The smallest value of a column, and how many bits it takes to tell all values from it."""
-
-    low: int
-    bits: int
-
-
-def pass_over(recipe: Recipe, given: Numbered, salt: str, threads: int, room: int) -> Passed | None:
-    """Do what a recipe says with rows of users, keys and integers, which are taken from their list; None, if they do not fit 64 bits.
+def pass_over(recipe: Recipe, given: PackedRows, salt: str, threads: int, room: int) -> Passed | None:
+    """Do what a recipe says with packed rows, which are taken from their list; None, if some are not packed, or totals leave 64 bits.
 
     Neither if they and what comes of them take more bytes than `room`, or if the smaller one of two keys must be found by their numbers.
     """
     batches, texts = given.batches, given.texts
-    rows, identified = sum(len(batch) for batch in batches), len(recipe.keys) + 1
-    if any(column.null_count for batch in batches for column in batch.columns[:identified]) or not _fits(recipe, rows):
+    rows = sum(len(batch) for batch in batches)
+    if any(batch.columns[0].null_count for batch in batches) or not _fits(recipe, rows):
         return None
     with Crew(threads) as crew:
-        ranges = _ranges(batches, identified, crew)
         fields = _fields(batches, recipe, crew)
-        if sum(one.bits for one in ranges) > _BITS or not totals_fit(fields, recipe, rows):
+        if not totals_fit(fields, recipe, rows):
             return None
-        layout = _layout(ranges, rows, fields, texts)
+        layout = _layout(given.ranges, rows, fields, texts)
         moved = _partitioned(batches, layout, fields, crew)
         if moved is None:
             return None
@@ -102,36 +93,14 @@ def _fits(recipe: Recipe, rows: int) -> bool:
     return max(rows, 1) * most <= LARGEST
 
 
-def _ranges(batches: Sequence[pa.RecordBatch], columns: int, crew: Crew) -> list[_Range]:
-    """Find the range of each column: of the very values that are packed, so that none lies outside."""
-    ends = crew.each(partial(_ends, batch.columns[:columns]) for batch in batches if len(batch))
-    if not ends:
-        return [_Range(0, 1)] * columns
-    lows, highs = np.array(ends).transpose(1, 2, 0)
-    return [
-        _Range(int(low.min()), max(1, (int(high.max()) - int(low.min())).bit_length()))
-        for low, high in zip(lows, highs, strict=True)
-    ]
-
-
 def _fields(batches: Sequence[pa.RecordBatch], recipe: Recipe, crew: Crew) -> tuple[Field, ...]:
     """Find the fields of what rows carry, of the very values that are packed."""
 
     def found(batch: pa.RecordBatch) -> list[Ends]:
-        return [ends_of(column) for column in batch.columns[len(recipe.keys) + 1 :]]
+        return [ends_of(column) for column in batch.columns[1:]]
 
     ends = crew.each(partial(found, batch) for batch in batches if len(batch))
     return fields_of(list(zip(*ends, strict=True)) or [[(0, 0, False)]] * len(recipe.added))
-
-
-def _ends(columns: Sequence[pa.Array]) -> tuple[list[np.int64], list[np.int64]]:
-    values = list(map(_values, columns))
-    return [column.min() for column in values], [column.max() for column in values]
-
-
-def _values(column: pa.Array) -> Integers:
-    found: Integers = column.to_numpy(zero_copy_only=True)
-    return found
 
 
 def _bytes_beside(moved: Moved, rule: Rule, threads: int) -> int:
@@ -142,17 +111,16 @@ def _bytes_beside(moved: Moved, rule: Rule, threads: int) -> int:
     return int(_BYTES_OF_MOVED * len(moved.rows) + carried.rows.nbytes + 8 * threads * lines * longest)
 
 
-def _layout(ranges: Sequence[_Range], rows: int, fields: Sequence[Field], texts: Texts) -> Layout:
+def _layout(ranges: Sequence[Range], rows: int, fields: Sequence[Field], texts: Texts) -> Layout:
     """Put the user above the keys, the first key above the others, and users into partitions that fit a cache with all they carry."""
     user, *keys = ranges
-    shifts = [sum(key.bits for key in keys[place + 1 :]) for place in range(len(keys))]
     parts = min(user.bits, (rows * (1 + len(fields) // _FIELDS_TO_A_ROW) // _ROWS_OF_PART).bit_length())
     return Layout(
         key_bits=np.uint64(sum(key.bits for key in keys)),
         user_mask=_mask(user.bits),
         part_shift=np.uint64(user.bits - parts),
         user_low=_unsigned(user.low),
-        shifts=np.array(shifts, np.uint64),
+        shifts=np.array(shifts_of(keys), np.uint64),
         masks=np.array([_mask(key.bits) for key in keys], np.uint64),
         lows=np.array([_unsigned(key.low) for key in keys], np.uint64),
         texts=texts,
@@ -164,50 +132,44 @@ def _mask(bits: int) -> np.uint64:
 
 
 def _unsigned(value: int) -> np.uint64:
-    return np.uint64(value % 2**_BITS)
+    return np.uint64(value % 2**BITS)
 
 
 def _partitioned(batches: list[pa.RecordBatch], layout: Layout, fields: Sequence[Field], crew: Crew) -> Moved | None:
-    """Pack rows, and move those of each partition together; each batch is let go when it can be. None, if places do not fit 64 bits."""
+    """Move the rows of each partition together; each batch is let go when it can be. None, if places do not fit 64 bits."""
     parts = (int(layout.user_mask) >> int(layout.part_shift)) + 1
     counts = np.zeros((len(batches), parts), np.int64)
-    found = crew.each(partial(_packed, batches, place, layout, counts[place]) for place in range(len(batches)))
+    crew.each(
+        partial(row_loops.count_parts, _packed(batch), layout, line)
+        for batch, line in zip(batches, counts, strict=True)
+    )
     starts = np.zeros(parts + 1, np.int64)
     np.cumsum(counts.sum(axis=0), out=starts[1:])
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts
     payload = payload_of(fields, int(starts[-1]), int(counts.sum(axis=0).max()))
-    if int(payload.place_bits) + int(layout.part_shift) + int(layout.key_bits) > _BITS:
+    if int(payload.place_bits) + int(layout.part_shift) + int(layout.key_bits) > BITS:
         return None
     moved = Moved(np.empty(starts[-1], np.uint64), starts, payload)
-    crew.each(partial(_move, found, place, layout, fields, places[place], moved) for place in range(len(found)))
+    crew.each(partial(_move, batches, place, layout, fields, places[place], moved) for place in range(len(batches)))
     return moved
 
 
-def _packed(
-    batches: list[pa.RecordBatch], place: int, layout: Layout, counts: Integers
-) -> tuple[Packed, list[pa.Array]]:
-    """Pack the users and keys of a batch, of which only what rows carry is kept."""
-    user, *columns = batches[place].columns
-    batches[place] = None
-    keys = len(layout.shifts)
-    rows = np.zeros(len(user), np.uint64)
-    row_loops.pack(_values(user), layout.user_low, layout.key_bits, rows)
-    for number, key in enumerate(columns[:keys]):
-        row_loops.pack(_values(key), layout.lows[number], layout.shifts[number], rows)
-    row_loops.count_parts(rows, layout, counts)
-    return rows, columns[keys:]
+def _packed(batch: pa.RecordBatch) -> Packed:
+    found: Packed = batch.columns[0].to_numpy(zero_copy_only=True)
+    return found
 
 
 def _move(
-    found: list[tuple[Packed, list[pa.Array]]],
+    batches: list[pa.RecordBatch],
     place: int,
     layout: Layout,
     fields: Sequence[Field],
     places: Integers,
     moved: Moved,
 ) -> None:
-    (rows, columns), found[place] = found[place], (np.empty(0, np.uint64), [])
-    move_payload(rows, columns, fields, layout, places.copy(), moved.payload)
+    batch, batches[place] = batches[place], None
+    rows = _packed(batch)
+    move_payload(rows, batch.columns[1:], fields, layout, places.copy(), moved.payload)
     row_loops.move(rows, layout, places, moved.rows)
 
 

@@ -302,19 +302,28 @@ def _characters(text: Bytes, begin: Whole, end: Whole) -> Whole:
 
 
 @compiled
-def write_value(number: Whole, column: Whole, texts: Texts, text: Bytes, at: Whole) -> Whole:
-    """Write what a number of a column stands for; gives where it ends."""
-    first = texts.firsts[column]
-    return write(number, text, at) if first < 0 else write_text(texts.store, texts.places[first + number], text, at)
+def write_values(numbers: Integers, column: Whole, texts: Texts, written: Bytes, ends: Integers) -> None:
+    """Write what numbers of a column stand for, each where the text in its row ends so far."""
+    # Taken out of their tuple here, since what a loop takes out of one is counted by numba each time.
+    first, store, places = texts.firsts[column], texts.store, texts.places
+    if first < 0:
+        for row in range(len(numbers)):
+            ends[row] = write(numbers[row], written[row], ends[row])
+        return
+    for row in range(len(numbers)):
+        ends[row] = write_text(store, places[first + numbers[row]], written[row], ends[row])
 
 
 @compiled
-def write_measured(number: Whole, column: Whole, texts: Texts, text: Bytes, at: Whole) -> Whole:
-    """Write how long what a number stands for is, a colon, and that."""
-    end = write_value(number, column, texts, text, at)
-    at = write(_characters(text, at, end), text, at)
-    text[at] = COLON
-    return write_value(number, column, texts, text, at + 1)
+def write_measured(numbers: Integers, column: Whole, texts: Texts, written: Bytes, ends: Integers) -> None:
+    """Write how long what each number stands for is, a colon, and that."""
+    begins = ends.copy()
+    write_values(numbers, column, texts, written, ends)
+    for row in range(len(numbers)):
+        end = write(_characters(written[row], begins[row], ends[row]), written[row], begins[row])
+        written[row, end] = COLON
+        ends[row] = end + 1
+    write_values(numbers, column, texts, written, ends)
 
 
 @compiled

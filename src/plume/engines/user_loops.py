@@ -14,7 +14,7 @@ from plume.engines.compiled import compiled
 from plume.engines.order_loops import LONGEST, Bytes, Whole, orders_of, room_for_texts
 from plume.engines.payload_loops import Counts, Integers, Packed, Payload, add_fields, count, number, take
 from plume.engines.row_loops import DIGITS, MIX, UNMIX, Layout, in_order
-from plume.engines.text_loops import write_measured, write_value
+from plume.engines.text_loops import write_measured, write_values
 
 Floats = NDArray[np.float64]
 
@@ -218,24 +218,26 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
     """Write the parts of each key of a user into rows, and last their place in the secret order."""
     texts, most, known = listed.texts, len(listed.texts), layout.texts
-    lengths, orders = np.empty(most, np.int64), np.empty(most, np.int64)
-    shifts, masks, lows, parts = layout.shifts, layout.masks, layout.lows, len(layout.shifts)
-    begin = write_measured(user, 0, known, texts[0], listed.salted)
+    ends, orders = np.empty(most, np.int64), np.empty(most, np.int64)
+    ends[0] = listed.salted
+    write_measured(np.full(1, user), 0, known, texts, ends)
+    begin, parts = ends[0], len(layout.shifts)
     for row in range(1, min(most, len(keys))):
-        texts[row, listed.salted : begin] = texts[0, listed.salted : begin]
+        for place in range(listed.salted, begin):
+            texts[row, place] = texts[0, place]
     for first in range(0, len(keys), most):
         written = min(most, len(keys) - first)
-        for row in range(written):
-            at = begin
-            for part in range(parts):
-                value = np.int64(((keys[first + row] >> shifts[part]) & masks[part]) + lows[part])
-                rows[1 + part, first + row] = value
-                if part < parts - 1:
-                    at = write_measured(value, 1 + part, known, texts[row], at)
-                else:
-                    at = write_value(value, 1 + part, known, texts[row], at)
-            lengths[row] = at
-        orders_of(texts[:written], lengths[:written], orders)
+        ends[:written] = begin
+        for part in range(parts):
+            shift, mask, low = layout.shifts[part], layout.masks[part], layout.lows[part]
+            values = rows[1 + part, first : first + written]
+            for row in range(written):
+                values[row] = np.int64(((keys[first + row] >> shift) & mask) + low)
+            if part < parts - 1:
+                write_measured(values, 1 + part, known, texts, ends)
+            else:
+                write_values(values, 1 + part, known, texts, ends)
+        orders_of(texts[:written], ends[:written], orders)
         rows[-1, first : first + written] = orders[:written]
 
 

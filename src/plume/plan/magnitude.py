@@ -1,7 +1,7 @@
 """How large an expression can get, by the numbers of the query alone: what is known to be small, engines compute in 64 bits."""
 
 from plume.plan.aggregates import Sum
-from plume.plan.expressions import Clamp, Expression, Fullness, Quantise, Square, Tally, Times, When
+from plume.plan.expressions import Clamp, Expression, Fullness, Literal, Quantise, Square, Tally, Times, When
 
 # No table has more rows.
 _ROWS = 2**40
@@ -10,6 +10,8 @@ _ROWS = 2**40
 def magnitude(expression: Expression) -> int | None:
     """Give the largest absolute value that an integer, or a weight of a tally, can have, or None where the expression does not say."""
     match expression:
+        case Literal(int(value)) if not isinstance(value, bool):
+            return abs(value)
         case Clamp(_, low, high) | Quantise(low=low, high=high):
             return max(abs(low), abs(high))
         case Tally(limit=limit, unit=unit):
