@@ -1,7 +1,11 @@
 """What a run asks of a server, what it leaves there, and what the server's log may hold of it."""
 
+import os
 import socket
+import subprocess
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -111,21 +115,45 @@ def test_only_this_machine_needs_no_encryption(host: str, address: str, *, local
     assert _is_local(host, address) == local
 
 
-def test_an_open_wire_to_another_machine_is_refused() -> None:
-    """The server listens where others could reach it; an address of this machine that is not its loopback stands for theirs."""
+@pytest.fixture
+def address() -> str:
+    """An address of this machine that is not its loopback, in the place of another machine's."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))
         except OSError:
             pytest.skip("this machine has no other address than its loopback")
-        address = probe.getsockname()[0]
-    with postgresql_servers.server(listen_addresses="*") as server:
+        return str(probe.getsockname()[0])
+
+
+@contextmanager
+def listening_to_all(**settings: str) -> Iterator[Server]:
+    with postgresql_servers.server(listen_addresses="*", **settings) as server:
         (server.folder / "pg_hba.conf").write_text("host all all all trust\n")
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute("SELECT pg_reload_conf()")
+            connection.execute(f"CREATE TABLE people AS {ROWS}")
+        yield server
+
+
+def test_an_open_wire_to_another_machine_is_refused(address: str) -> None:
+    with listening_to_all() as server:
         there = plume.PostgreSQL(f"postgresql://plume@{address}:{server.port}/postgres", "public.people")
         with pytest.raises(SettingError, match="the connection to PostgreSQL is not encrypted"):
             exact_release(QUERY, there, engine=there)
+
+
+def test_an_encrypted_wire_to_another_machine_is_taken(address: str) -> None:
+    with postgresql_servers.folder() as place:
+        named = ["-subj", "/CN=plume", "-keyout", "key.pem", "-out", "certificate.pem"]
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", *named]
+        subprocess.run(command, cwd=place, check=True, capture_output=True)  # noqa: S603
+        for made in place.iterdir():
+            os.chown(made, place.stat().st_uid, place.stat().st_gid)
+        files = {"ssl_cert_file": str(place / "certificate.pem"), "ssl_key_file": str(place / "key.pem")}
+        with listening_to_all(ssl="on", **files) as server:
+            there = plume.PostgreSQL(f"postgresql://plume@{address}:{server.port}/postgres", "public.people")
+            assert exact_release(QUERY, there, engine=there).num_rows == 3
 
 
 def test_an_address_with_a_password_is_shown_nowhere() -> None:
