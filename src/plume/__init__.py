@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from plume.auditing.audit import Audit, audit
     from plume.declaration import private, public
     from plume.engines.duckdb import DuckDB
+    from plume.engines.engine import DatabaseTable
     from plume.engines.postgresql import PostgreSQL
     from plume.engines.spark import Spark
     from plume.errors import PlumeError, PlumeWarning
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "Budget",
+    "DatabaseTable",
     "DuckDB",
     "Expectation",
     "Explanation",
@@ -81,6 +83,7 @@ __all__ = [
 _HOMES = {
     "Audit": "plume.auditing.audit",
     "Budget": "plume.privacy.budget",
+    "DatabaseTable": "plume.engines.engine",
     "DuckDB": "plume.engines.duckdb",
     "Expectation": "plume.tuning.expectation",
     "Explanation": "plume.explanation",

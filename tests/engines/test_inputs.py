@@ -1,6 +1,7 @@
 """Data of every kind: the same rows give the same answer, and files are what they say they are."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -434,3 +435,40 @@ def test_a_column_that_no_json_record_names_is_null_in_all(tmp_path: Path, text:
     """Whether there is a column would depend on the records, perhaps of one user."""
     query = asking(measures=[plume.users()], public_keys=["x"])
     assert answer(query, write_text(tmp_path / "rows.jsonl", text))["users"] == [0]
+
+
+def test_a_stream_that_is_larger_than_memory_goes_on_in_the_temporary_folder(tmp_path: Path) -> None:
+    """120 MB of texts in 60 MB of memory."""
+    schema = pa.schema([("u", pa.string()), ("k", pa.string()), ("note", pa.string())])
+    notes = (hashlib.shake_128(str(part).encode()).hexdigest(10_000 * 100).encode() for part in range(60))
+    batches = (
+        pa.record_batch(
+            [[f"user {n % 100}" for n in range(10_000)], ["x"] * 10_000, _texts_of(text, 200)], schema=schema
+        )
+        for text in notes
+    )
+    largest = []
+
+    def look(_: str) -> None:
+        largest.append(sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()))
+
+    release = plume.run(
+        plume.Query(
+            user="u",
+            keys="k",
+            measures=plume.users(where="note <> 'short'"),
+            max_keys_per_user=1,
+            budget=plume.Budget(200, 0.5),
+            public_keys=["x"],
+        ),
+        pa.RecordBatchReader.from_batches(schema, batches),
+        engine=plume.DuckDB(memory_limit="60MB", threads=1, temp_directory=tmp_path),
+        on_step=look,
+    )
+    assert abs(release.to_arrow().to_pylist()[0]["users"] - 100) < 20
+    assert max(largest) > 10_000_000
+    assert list(tmp_path.iterdir()) == []
+
+
+def _texts_of(text: bytes, length: int) -> pa.Array:
+    return pa.array([text[place : place + length].decode() for place in range(0, len(text), length)])

@@ -148,6 +148,8 @@ MUTANTS = {
     "a charge rounds down": ("math.floor(taken) + 2.0", "math.floor(taken)"),
     "a partition is skipped": ("        if len(given):", "        if len(given) and part > parts[0]:"),
     "rows are in no order": ("counts[digit] += 1\n            rows, other", "counts[digit] += 1\n            other, rows"),
+    "some who are cut have no order": ("if keys_of_user > rule.cut_above:", "if keys_of_user > rule.cut_above + 3:"),
+    "those who are not cut have one": ("if keys_of_user > rule.cut_above:", "if True:"),
     "users above the limit give all their keys": ("if len(keys) > kept:", "if False:"),
     "users are told apart by part of them": ("shift += np.uint64(_DIGIT)", "break"),
 }  # fmt: skip
@@ -157,7 +159,7 @@ MUTANTS = {
 def of_sql() -> dict[str, dict[str, pa.Table]]:
     """What SQL says of the table that mutants are tried on."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 4)
         return {name: made(query(3, "key", name), crowd(), patched, by_pass=False) for name in SELECTIONS[1:3]}
 
 
@@ -171,7 +173,9 @@ def says_as_sql(
 ) -> bool:
     run_loops_as(change, monkeypatch)
     monkeypatch.setattr(passing, "_ROWS_OF_PART", 64)  # several users in a partition, and several partitions
-    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
+    monkeypatch.setattr(
+        pooled_gaussian, "_KEYS_WHEN_SELECTING", 4
+    )  # so users of four keys are above the limit and not cut
     same = [made_by_pass(query(3, "key", name), crowd(), monkeypatch) == of_sql[name] for name in of_sql]
     return all(same)
 

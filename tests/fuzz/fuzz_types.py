@@ -23,10 +23,12 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import plume
 from fuzz.columns import COLUMNS, DAYS, FIELDS, MOMENTS, ORDINARY_FIELDS, Hostile
+from lakes import data_files, delta, iceberg, plain_path, rewrite
 from outcomes import RELEASED, outcome
 from plume.computed_keys import rows_of_query
 from plume.engines import duckdb_pass
@@ -40,7 +42,8 @@ CHOOSING = "choosing"
 ALICE, OTHERS = "alice", ("ann", "bob", "cem")
 OPTIONS = "epsilon = 1, delta = 1e-5, max_groups_contributed = 1, privacy_unit_column"
 FRAMES = ("pandas", "categories in pandas", "arrow in pandas", "polars", "lazy polars")
-FORMS = ("arrow", "stream", "parquet", "relation", "database", *FRAMES)
+LAKES = ("delta", "iceberg", "dataset")
+FORMS = ("arrow", "stream", "parquet", "relation", "database", *LAKES, *FRAMES)
 SPARK_FORMS = ("arrow", "stream", "frame", "parquet", *FRAMES)
 # How keys are selected, or what is asked for beside it.
 WAYS = ("auto", "pooled_gaussian", "two_round_pooled_gaussian", "released_users", CORRELATED, CHOOSING)
@@ -115,6 +118,8 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
         made = pa.table({name: _arrow(column, rows) for name, column in columns.items()} | _fixed(columns, rows))
         if form in FRAMES:
             return _made_of(made, form)
+        if form in LAKES:
+            return _in_a_lake(made, folder / str(len(list(folder.iterdir()))), form)
         if form == "stream":
             return lambda: pa.RecordBatchReader.from_batches(made.schema, made.to_batches())
         if form == "parquet":
@@ -131,6 +136,20 @@ def _table(columns: Mapping[str, Hostile], rows: int, folder: Path, form: str) -
     if made is None or form == "database":
         return (lambda: str(path)) if made is not None else None
     return lambda: duckdb.connect(path, read_only=True).table("t")
+
+
+def _in_a_lake(rows: pa.Table, folder: Path, form: str) -> Callable[[], Any] | None:
+    """Give a way to open a table of a lake that has such rows, whatever its library would write; None if it has no such types."""
+    with suppress(Exception):
+        if form == "dataset":
+            ds.write_dataset(rows, folder, format="parquet")
+            return lambda: ds.dataset(folder)
+        ordinary = rows.take([0] * len(rows))
+        table = delta(folder, ordinary) if form == "delta" else iceberg(folder, ordinary)
+        [path] = folder.glob("*.parquet") if form == "delta" else map(plain_path, data_files(table))
+        rewrite(path, rows)
+        return lambda: table
+    return None
 
 
 def _made_of(rows: pa.Table, form: str) -> Callable[[], Any] | None:

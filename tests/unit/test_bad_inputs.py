@@ -354,7 +354,8 @@ DATA: dict[str, tuple[Callable[[Path], Any], type[UsageError], str]] = {
         InputError,
         "is not a path on this machine; download it",
     ),
-    "a bucket": (lambda _: "s3://bucket/rows.parquet", InputError, "is not a path on this machine"),
+    "a bucket of another store": (lambda _: "gs://bucket/rows.parquet", InputError, "is not a path on this machine"),
+    "a pattern in a bucket": (lambda _: "s3://bucket/*.parquet", InputError, "an address in a bucket is written s3:"),
     "a file address": (lambda f: f"file://{f}/rows.parquet", InputError, "is not a path on this machine"),
     "a byte of zero in a path": (lambda _: "a\0.csv", InputError, r"'a\\x00.csv' is not a path on this machine"),
     "an unknown ending": (

@@ -26,6 +26,8 @@ _CERTAIN = 2.0**53
 Share = tuple[float, float]
 """Between which shares of a whole a part of it lies, with a probability of 0.95."""
 NOTHING_KNOWN: Share = (0.0, 1.0)
+ABOVE = "above"
+"""Where records keep which shares lie above the numbers that were chosen."""
 
 
 class HistogramNoiser:

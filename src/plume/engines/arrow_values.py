@@ -3,7 +3,7 @@
 Such a value becomes NULL before an engine sees it, row by row: what is left of the others is the same whether it is there or not.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 
 import numpy as np
@@ -51,11 +51,11 @@ def sound(
     rows: pa.Table | pa.RecordBatchReader, target: Callable[[pa.DataType], pa.DataType]
 ) -> pa.Table | pa.RecordBatchReader:
     """Bring columns to the types in which an engine takes them, and make what has no value there NULL."""
-    schema = pa.schema([field.with_type(target(_plain_type(_decoded(field.type)))) for field in rows.schema])
+    schema = pa.schema([field.with_type(target(plain_type(_decoded(field.type)))) for field in rows.schema])
     if isinstance(rows, pa.Table):
         columns = [_sound_chunks(column, kind) for column, kind in zip(rows.columns, schema.types, strict=True)]
         return pa.Table.from_arrays(columns, schema=schema)
-    return pa.RecordBatchReader.from_batches(schema, _sound_batches(rows, schema))
+    return pa.RecordBatchReader.from_batches(schema, sound_batches(rows, schema))
 
 
 def in_microseconds(data_type: pa.DataType) -> pa.DataType:
@@ -86,7 +86,8 @@ def with_children(data_type: pa.DataType, target: Callable[[pa.DataType], pa.Dat
     return data_type
 
 
-def _sound_batches(rows: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def sound_batches(rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Bring batches to the types of a schema, column by column, and make what has no value there NULL."""
     for batch in rows:
         columns = [
             pa.concat_arrays(_sound(_plain(column), kind))
@@ -106,7 +107,7 @@ def _plain(values: pa.Array) -> pa.Array:
     """
     if _decoded(values.type) != values.type:
         values = pc.run_end_decode(values)
-    for target in (_without_views(values.type), _plain_type(values.type)):
+    for target in (_without_views(values.type), plain_type(values.type)):
         values = values if values.type == target else values.cast(target)
     return values
 
@@ -120,7 +121,8 @@ def _decoded(data_type: pa.DataType) -> pa.DataType:
     return data_type if shared or isinstance(inside, pa.BaseExtensionType) else inside
 
 
-def _plain_type(data_type: pa.DataType) -> pa.DataType:
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Give the type in which rows share nothing but the entries of a dictionary of text."""
     shown = _without_views(data_type)
     is_text = pa.types.is_dictionary(shown) and shown.value_type in (pa.string(), pa.large_string())
     return shown if is_text else _without_dictionaries(shown)

@@ -29,7 +29,8 @@ def let_database_in(session: Databases, name: str, table: DatabaseTable, wanted:
 
     A view might mix the rows of users, and is refused. So is a column that is computed when it is read, which may fail on a row.
     """
-    path, shown = table.path.absolute(), printable(table.path.name)
+    path = Path(table.path).absolute()
+    shown = printable(path.name)
     if not path.is_file():
         raise InputError(f"no file {str(table.path)!r}; give the path of a DuckDB database.")
     database = identifier(f"database_of_{name}", DUCKDB)

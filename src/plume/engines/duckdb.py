@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from plume.arguments import making_checked
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
+from plume.engines.buckets import copied
 from plume.engines.databases import let_database_in
 from plume.engines.duckdb_session import DuckDBSession, PackingSession, RereadingSession
 from plume.engines.duckdb_silence import withheld
@@ -28,6 +29,7 @@ from plume.engines.files import Files, find_files, is_parquet, with_plain_names
 from plume.engines.frames import to_arrow
 from plume.engines.json_records import with_records_in_lines
 from plume.engines.parquet_values import read_by_arrow, refuse_types_of_no_other_reader, select_reading
+from plume.engines.pinned import PinnedTable
 from plume.engines.reading import refuse_ambiguous, selecting
 from plume.errors import ColumnTypeError, EngineError, InputError, ResourceError, SettingError
 from plume.plan.dialect import Dialect, constant, identifier, typed
@@ -216,7 +218,7 @@ def _let_in(session: DuckDBSession, name: str, table: Table, folder: Path) -> tu
 
 def _open(session: DuckDBSession, name: str, table: Table, folder: Path) -> tuple[Path, ...]:
     if isinstance(table.content, str | Path | list | tuple):
-        files = find_files(table.content)
+        files = find_files(copied(table.content, folder))
         plain = withheld(name, lambda: with_plain_names(files, folder))
         lined = _read(plain, lambda: withheld(name, lambda: with_records_in_lines(plain, folder)))
         _read(lined, lambda: session.define(name, selecting(lined, table.kinds, session.ask)))
@@ -256,9 +258,12 @@ def _answers(session: DuckDBSession, select: str) -> bool:
 
 
 def _open_memory(session: DuckDBSession, name: str, content: Any, kinds: Mapping[str, Kind]) -> None:
+    kind, alone = type(content).__name__, ""
+    if isinstance(content, PinnedTable):
+        kind, alone = content.kind, "that nobody changes it meanwhile, "
     refusal = InputError(
-        f"this {type(content).__name__} could not be read; "
-        "check that all of it can be read, and that DuckDB knows the types of its columns."
+        f"this {kind} could not be read; "
+        f"check that all of it can be read, {alone}and that DuckDB knows the types of its columns."
     )
     with blaming_data(refusal):
         if isinstance(content, duckdb.DuckDBPyRelation):

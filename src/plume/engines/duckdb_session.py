@@ -12,6 +12,7 @@ from plume.engines.duckdb_ranges import select_within_ranges
 from plume.engines.duckdb_silence import withheld
 from plume.engines.duckdb_types import column_type
 from plume.engines.engine import Noising, Table
+from plume.engines.files import versions
 from plume.errors import InputError
 from plume.plan.dialect import constant, identifier, typed
 from plume.plan.nodes import Lookup, Noise, OnePass
@@ -32,7 +33,7 @@ class DuckDBSession:
     def __init__(self, connection: duckdb.DuckDBPyConnection, files: Sequence[Path] = (), room: int = 0) -> None:
         """Take a connection, the files of its tables, and the bytes that passes may take beside it; without any there are none."""
         self._connection, self._room = connection, room
-        self._files, self._found = files, _versions(files)
+        self._files, self._found = files, versions(files)
 
     def rewrite(self, plan: tuple[Noise, ...]) -> tuple[Noise, ...]:
         """Give a plan that gathers by user in one pass, where that is quicker."""
@@ -81,7 +82,7 @@ class DuckDBSession:
 
     def refuse_changed_files(self) -> None:
         """End the run if a file of the table is not what it was: rows that were read twice might be others."""
-        if _versions(self._files) != self._found:
+        if versions(self._files) != self._found:
             raise InputError("a file of the table changed while it was read; run again when nobody writes to it.")
 
     def lookup(self, selected: str, keys: tuple[str, ...]) -> Lookup:
@@ -179,16 +180,3 @@ class RereadingSession(PackingSession):
 
 def _described(relation: duckdb.DuckDBPyRelation) -> Schema:
     return {column: column_type(kind) for column, kind in zip(relation.columns, relation.types, strict=True)}
-
-
-def _versions(files: Sequence[Path]) -> list[tuple[int, ...] | None]:
-    """Say of files which they are and when they were written last, or None of one that is gone."""
-    return [_version(file) for file in files]
-
-
-def _version(file: Path) -> tuple[int, ...] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

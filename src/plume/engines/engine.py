@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from plume.arguments import making_checked
+from plume.errors import InputError, type_in_words
 from plume.plan.dialect import Dialect
 from plume.plan.nodes import Lookup, Noise, OnePass
 from plume.plan.printing.printer import SALT_UNKNOWN, Printer
@@ -32,12 +34,24 @@ class Table:
     """The columns that rows are grouped by, each value of which must have a text."""
 
 
+@making_checked()
 @dataclass(frozen=True)
 class DatabaseTable:
-    """A table of a DuckDB database file."""
+    """A table of a DuckDB database file.
 
-    path: Path
+    >>> DatabaseTable("shop.duckdb", "visits").table
+    'visits'
+    """
+
+    path: str | Path
     table: str
+    """Its name, alone or behind that of its schema and a point; no view, since a view may mix users."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | Path):
+            raise InputError(f"path is {type_in_words(self.path)}; it must be the path of a DuckDB database.")
+        if not isinstance(self.table, str) or not self.table:
+            raise InputError(f"table is {self.table!r}; it must be the name of a table in the database.")
 
 
 @dataclass(frozen=True)

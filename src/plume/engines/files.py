@@ -20,6 +20,7 @@ _FORMATS = {
     ".jsonl": "JSON lines",
     ".ndjson": "JSON lines",
 }
+_DATABASES = (".duckdb", ".ddb", ".db")
 _COMPRESSIONS = (".gz", ".zst")
 # DuckDB takes every path for a pattern and a backslash for a slash, and knows no name that is not Unicode.
 _NOT_PLAIN = re.compile(r"[*?\[\]\\\ud800-\udfff]")
@@ -105,14 +106,26 @@ def refuse_special_file(path: Path) -> None:
 
 def _in_folder(folder: Path) -> list[Path]:
     """List the files of a folder and those below it: Parquet files if there are any, else all whose endings are known."""
-    paths = [path for path in sorted(folder.rglob("*")) if _form(path) is not None and _is_finished(path, folder)]
-    return [path for path in paths if is_parquet(path)] or paths
+    below = {path.relative_to(folder): path for path in sorted(folder.rglob("*"))}
+    return [
+        below[name] for name in choose_files(name for name, path in below.items() if is_known(name) and path.is_file())
+    ]
 
 
-def _is_finished(path: Path, folder: Path) -> bool:
-    """Return whether a path is a file, and not one that its writer hides until it is done."""
-    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    return path.is_file() and not hidden
+def choose_files(names: Iterable[Path]) -> list[Path]:
+    """Choose the files of a folder, by their names below it: Parquet files if there are any, else all whose endings are known.
+
+    None that its writer hides until it is done.
+    """
+    finished = [
+        name for name in names if is_known(name) and not any(part.startswith((".", "_")) for part in name.parts)
+    ]
+    return [name for name in finished if is_parquet(name)] or finished
+
+
+def is_known(path: Path) -> bool:
+    """Return whether a file is of a format that Plume reads, by its ending."""
+    return _form(path) is not None
 
 
 def is_parquet(path: Path) -> bool:
@@ -120,8 +133,17 @@ def is_parquet(path: Path) -> bool:
     return _FORMATS.get(path.suffix.lower()) == "Parquet"
 
 
+def is_database(path: Path) -> bool:
+    """Return whether a file is a database of DuckDB, by its ending."""
+    return path.suffix.lower() in _DATABASES
+
+
 def _format(path: Path) -> str:
     form = _form(path)
+    if form is None and is_database(path):
+        raise InputError(
+            f"{path.name!r} is a database; give plume.DatabaseTable(path, table), or ask a statement, as plume sql --table NAME=FILE does."
+        )
     if form is None:
         raise InputError(
             f"{path.name!r} has no ending Plume knows; use one of {', '.join(_FORMATS)}, CSV and JSON also as .gz or .zst."
@@ -131,14 +153,15 @@ def _format(path: Path) -> str:
 
 def _form(path: Path) -> str | None:
     """Say of which format a file is, by its ending."""
-    ending = _ending(path)
+    found = ending(path)
     for compression in _COMPRESSIONS:
-        ending = ending.removesuffix(compression)
-    form = _FORMATS.get(ending)
-    return None if form == "Parquet" and ending != _ending(path) else form
+        found = found.removesuffix(compression)
+    form = _FORMATS.get(found)
+    return None if form == "Parquet" and found != ending(path) else form
 
 
-def _ending(path: Path) -> str:
+def ending(path: Path) -> str:
+    """Give the ending of a name, with that of a compression before it."""
     suffixes = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(suffixes if suffixes and suffixes[-1] in _COMPRESSIONS else suffixes[-1:])
 
@@ -149,10 +172,23 @@ def with_plain_names(files: Files, folder: Path) -> Files:
 
 
 def _plain(path: Path, folder: Path, files: Files) -> Path:
-    if not _NOT_PLAIN.search(str(path)) and path.name.endswith(_ending(path)):
+    if not _NOT_PLAIN.search(str(path)) and path.name.endswith(ending(path)):
         return path
     if files.partitions:
         raise InputError(f"the path of {path.name!r} holds one of * ? [ ] \\, which folders of partitions must not.")
-    link = Path(tempfile.mkdtemp(dir=folder)) / f"rows{_ending(path)}"
+    link = Path(tempfile.mkdtemp(dir=folder)) / f"rows{ending(path)}"
     link.symlink_to(path)
     return link
+
+
+def versions(files: Iterable[Path]) -> list[tuple[int, ...] | None]:
+    """Say of files which they are and when they were written last, or None of one that is gone."""
+    return [_version(file) for file in files]
+
+
+def _version(file: Path) -> tuple[int, ...] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

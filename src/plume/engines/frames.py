@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from plume.engines.arrow_values import in_microseconds, refuse_unreadable, sound
+from plume.engines.pinned import PinnedTable
+from plume.engines.pinning import pinned
 from plume.engines.python_values import TYPES, is_of_pandas, read_values
 from plume.errors import InputError, type_in_words
 from plume.plan.types import Kind
@@ -20,11 +22,13 @@ def to_arrow(content: Any, kinds: Mapping[str, Kind]) -> pa.Table | pa.RecordBat
 
     `kinds` names the columns that are wanted; where one is missing all are taken, so that it can be said which there are.
     """
-    kind = type(content).__name__
+    kind, content = type(content).__name__, pinned(content)
+    if isinstance(content, PinnedTable):
+        return content.read(kinds)
     if not hasattr(content, "__arrow_c_stream__") and not _is_lazy(content):
         raise InputError(
             f"data is {type_in_words(content)}; it must be a path or a list of paths, a pandas or Polars DataFrame, "
-            "an Arrow table or stream, or a DuckDB relation."
+            "an Arrow table, stream or dataset, a DuckDB relation, or a Delta or Iceberg table."
         )
     refusal = InputError(
         f"this {kind} cannot be read as a table; check that Arrow has a type for each column, and that no two columns have the same name."

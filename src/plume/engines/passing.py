@@ -222,6 +222,7 @@ def _rule(recipe: Recipe, fields: Sequence[Field], salt: str) -> Rule:
     return Rule(
         limit=recipe.limit,
         kept=recipe.kept,
+        cut_above=recipe.cut_above,
         most_keys=weight.most,
         weights=np.array(weights, np.int64),
         counts=counts_of(recipe, fields),
@@ -273,15 +274,18 @@ def _by_key(found: Sequence[Sums]) -> tuple[Packed, Integers]:
 
 
 def _above(recipe: Recipe, fields: Sequence[Field], texts: Texts, found: Sequence[Integers]) -> pa.Table:
-    """Name the columns of rows of users above the limit; a total of no value at all is NULL."""
+    """Name the columns of rows of users above the limit; a total of no value at all is NULL, and so is a place in no order."""
     added = [name for name, _ in recipe.added]
     first, beside = 1 + len(recipe.keys), 1 + len(fields)
     order = [USER, *recipe.keys, RECORDS, *added, *[""] * (len(fields) - len(added)), KEYS_OF_USER, LEFT, ORDER]
     present = presence_of(recipe, fields)
     listed = (np.empty((first + beside + 3, 0), np.int64), *found)
     columns = {}
+    missing = {of: (first + line, 0) for of, line in present.items()}
+    if recipe.cut_above > recipe.limit:
+        missing[ORDER] = (-1, loops.NO_ORDER)
     for name, of in recipe.above:
-        number, absent = order.index(of), first + present[of] if of in present else None
+        number, absent = order.index(of), missing.get(of)
         columns[name] = pa.chunked_array(
             [
                 as_texts(rows[number], texts, number) if number < first else _column(rows, number, absent)
@@ -291,5 +295,6 @@ def _above(recipe: Recipe, fields: Sequence[Field], texts: Texts, found: Sequenc
     return pa.table(columns)
 
 
-def _column(rows: Integers, number: int, present: int | None) -> pa.Array:
-    return pa.array(rows[number], mask=None if present is None else rows[present] == 0)
+def _column(rows: Integers, number: int, absent: tuple[int, int] | None) -> pa.Array:
+    """Give a line of numbers, which are NULL where another line, if there is one, has what says so."""
+    return pa.array(rows[number], mask=None if absent is None else rows[absent[0]] == absent[1])

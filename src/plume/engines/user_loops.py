@@ -25,6 +25,8 @@ _MOST_SQUARES = np.int64(2**62)
 # Of users above the limit, beside keys and totals: the user, the number of keys, what is left of the account, the order.
 COLUMNS_BESIDE_KEYS = 4
 _ONE, _HALF = np.uint64(1), 32
+# Where the place of a key in the secret order would be, which is not below 0.
+NO_ORDER = -1
 
 
 class Moved(NamedTuple):
@@ -42,6 +44,8 @@ class Rule(NamedTuple):
     """Users with more keys are above the limit."""
     kept: int
     """How many keys of these users count, the first ones in their secret order."""
+    cut_above: int
+    """Users with more keys have them put in this order; those of others are all at one place of it, before all others."""
     most_keys: int
     """Over how many keys a weight is spread at the most."""
     weights: Integers
@@ -216,7 +220,7 @@ def _add_first(keys: Packed, orders: Integers, weight: Whole, kept: Whole, sums:
 
 @compiled
 def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Integers) -> None:
-    """Write the parts of each key of a user into rows, and last their place in the secret order."""
+    """Write the place of each key of a user in the secret order into the last of rows, which have the parts of the keys already."""
     texts, most, known = listed.texts, len(listed.texts), layout.texts
     ends, orders = np.empty(most, np.int64), np.empty(most, np.int64)
     ends[0] = listed.salted
@@ -229,16 +233,22 @@ def _order(user: Whole, keys: Packed, layout: Layout, listed: Listed, rows: Inte
         written = min(most, len(keys) - first)
         ends[:written] = begin
         for part in range(parts):
-            shift, mask, low = layout.shifts[part], layout.masks[part], layout.lows[part]
             values = rows[1 + part, first : first + written]
-            for row in range(written):
-                values[row] = np.int64(((keys[first + row] >> shift) & mask) + low)
             if part < parts - 1:
                 write_measured(values, 1 + part, known, texts, ends)
             else:
                 write_values(values, 1 + part, known, texts, ends)
         orders_of(texts[:written], ends[:written], orders)
         rows[-1, first : first + written] = orders[:written]
+
+
+@compiled
+def _take_apart(keys: Packed, layout: Layout, rows: Integers) -> None:
+    """Write the parts of each key into rows, after that of the user."""
+    for part in range(len(layout.shifts)):
+        shift, mask, low, values = layout.shifts[part], layout.masks[part], layout.lows[part], rows[1 + part]
+        for row in range(len(keys)):
+            values[row] = np.int64(((keys[row] >> shift) & mask) + low)
 
 
 @compiled
@@ -256,7 +266,11 @@ def _list_above(part: Whole, users: Users, layout: Layout, rule: Rule, sums: Sum
         mixed = (np.uint64(part) << layout.part_shift) | (users.rows[start] >> layout.key_bits)
         known = np.int64(((mixed * UNMIX) & layout.user_mask) + layout.user_low)
         rows[0] = known
-        _order(known, keys, layout, listed, rows)
+        _take_apart(keys, layout, rows)
+        if keys_of_user > rule.cut_above:
+            _order(known, keys, layout, listed, rows)
+        else:
+            rows[-1] = NO_ORDER
         rows[1 + columns : -3] = users.totals[:, start:end]
         rows[-3] = keys_of_user
         rows[-2] = users.left[user]

@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from plume.choosing.histogram import ABOVE
+from plume.engines.pinned import SOURCES
 from plume.errors import OutputError
 from plume.explanation import Explanation, decide
 from plume.ledger.claim import Claim
@@ -17,7 +19,7 @@ from plume.ledger.price import Price, price_of
 from plume.noise.entropy import Entropy
 from plume.plan.analysis import costs
 from plume.redaction import redacting
-from plume.release import ABOVE, RECORD, Receipt, Release, release_of
+from plume.release import RECORD, Receipt, Release, release_of
 
 
 class ChargedDraw:
@@ -71,7 +73,8 @@ def released(claim: Claim, explanation: Explanation) -> Release:
     unnamed = rows.column_names[: len(record["query"]["keys"]) - len(explanation.query.keys)]
     kept = rows.drop_columns(unnamed).replace_schema_metadata(metadata or None)
     above = {what: (low, high) for what, (low, high) in record.get(ABOVE, {}).items()}
-    return release_of(kept, decided, private=record["private"], receipt=receipt, above=above)
+    release = release_of(kept, decided, private=record["private"], receipt=receipt, above=above)
+    return replace(release, sources=tuple(record.get(SOURCES, ())))
 
 
 def _bytes(release: Release) -> bytes:

@@ -31,7 +31,8 @@ from plume.limit_meaning import name_limit
 from plume.mechanisms.mechanism import Mechanism
 from plume.pipelines.steps import KEY_ORDER
 from plume.plan.analysis import steps
-from plume.plan.nodes import USER, Clip, KeepFew, Node, Noise, reading
+from plume.plan.expressions import Expression, SecretOrder, When
+from plume.plan.nodes import USER, Clip, KeepFew, Map, Node, Noise, reading
 from plume.planning import make_plan
 from plume.release import RECORD
 from plume.settings import SETTINGS, values_of
@@ -52,7 +53,14 @@ _NEVER = frozenset(("population",))
 _RECORDED_BY_0_1_0 = ("user", "keys", "measures", "max_keys_per_user", "where", "min_users", "public_keys")
 # In how many times as many keys as the limit users above it counted.
 _CAP_OF_0_1_0 = 4
-_INNER_JOIN = re.compile(r'(\nFROM "\w+") JOIN (?="\w+" USING)')
+_PRINTED_OTHERWISE = (
+    (re.compile(r'(\nFROM "\w+") JOIN (?="\w+" USING)'), r"\1 LEFT JOIN "),
+    (re.compile(r"CAST\(1 \* 1 AS BIGINT\)"), "CAST(1 AS HUGEINT) * 1"),
+    (
+        re.compile(r'(\n +)(1|\(1 \* \d+\))( \* "factor_\d+" // \d+) AS '),
+        r"\1CAST(CAST(\2 AS HUGEINT)\3 AS BIGINT) AS ",
+    ),
+)
 _CLOSE = 1e-6
 
 
@@ -125,9 +133,11 @@ class Request:
 
 
 def _as_printed_by_0_1_0(known: Explanation) -> str:
-    """Print a plan as it was then: everybody was looked up by a LEFT JOIN, which finds the same rows."""
+    """Print a plan as it was then: everybody was looked up by a LEFT JOIN, and single users counted in 128 bits, which finds the same."""
     sql = Explanation(replace(known.planned, plan=_as_cut_by_0_1_0(known))).sql()
-    return _INNER_JOIN.sub(r"\1 LEFT JOIN ", sql)
+    for now, then in _PRINTED_OTHERWISE:
+        sql = now.sub(then, sql)
+    return sql
 
 
 def _as_cut_by_0_1_0(known: Explanation) -> tuple[Noise, ...]:
@@ -135,11 +145,23 @@ def _as_cut_by_0_1_0(known: Explanation) -> tuple[Noise, ...]:
     made: dict[str, Node] = {}
     for step in steps(known.plan):
         again = reading(step, made)
+        if isinstance(again, Map):
+            expressions = ((name, _always_in_order(expression)) for name, expression in again.expressions)
+            again = replace(again, expressions=tuple(expressions))
         if isinstance(again, Clip):
             order = (KEY_ORDER, *known.calibrated.keys)
             again = replace(again, source=KeepFew("safe", again.source, USER, order, _CAP_OF_0_1_0 * again.limit))
         made[step.name] = again
     return tuple(reading(stage, made) for stage in known.plan)
+
+
+def _always_in_order(expression: Expression) -> Expression:
+    """Put the keys of all users above the limit in order, as they were then."""
+    match expression:
+        case When(_, SecretOrder() as order):
+            return order
+        case _:
+            return expression
 
 
 def _hash(question: Mapping[str, Any]) -> str:

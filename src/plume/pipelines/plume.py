@@ -20,7 +20,9 @@ def plume(calibrated: CalibratedQuery) -> Noise:
         return steps.released_with_keys(calibrated)
     by_user = steps.by_user(calibrated, steps.rows(calibrated))
     never_cut = calibrated.never_cut
-    uncut, above_limit = steps.uncut(never_cut, by_user), steps.above_limit(never_cut, by_user)
+    # Where measures clip, nothing but selection cuts.
+    cut_above = calibrated.selecting.max_keys_per_user if calibrated.clips else never_cut.max_keys_per_user
+    uncut, above_limit = steps.uncut(never_cut, by_user), steps.above_limit(never_cut, by_user, cut_above=cut_above)
     bounded = steps.keep_few(calibrated.selecting, above_limit, name="bounded")
 
     weights, carried = (*steps.keys(calibrated), *steps.weight(calibrated.selecting)), steps.carried(calibrated)

@@ -35,6 +35,7 @@ from plume.plan.expressions import (
     Times,
     UsersAbove,
     UsersWithin,
+    When,
 )
 from plume.plan.nodes import (
     USER,
@@ -124,9 +125,16 @@ def uncut(calibrated: CalibratedQuery, source: CountKeys, *, name: str = "uncut"
     return Map(name, source, as_they_are(source), where=within)
 
 
-def above_limit(calibrated: CalibratedQuery, source: CountKeys, *, name: str = "above_limit") -> Map:
-    """Keep the rows of users above the limit, who must be cut, and put each user's keys in a secret order."""
-    order = SecretOrder(tuple(Column(column) for column in (USER, *calibrated.keys)))
+def above_limit(
+    calibrated: CalibratedQuery, source: CountKeys, *, name: str = "above_limit", cut_above: int | None = None
+) -> Map:
+    """Keep the rows of users above the limit, and put each user's keys in a secret order, if they are more than `cut_above`.
+
+    Nobody asks for the order of other users, and it takes as long as all else that is known of a row.
+    """
+    order: Expression = SecretOrder(tuple(Column(column) for column in (USER, *calibrated.keys)))
+    if cut_above is not None and cut_above > calibrated.max_keys_per_user:
+        order = When(UsersAbove(Column(KEYS_OF_USER), cut_above), order)
     above = UsersAbove(Column(KEYS_OF_USER), calibrated.max_keys_per_user)
     return Map(name, source, (*as_they_are(source), (KEY_ORDER, order)), where=above)
 

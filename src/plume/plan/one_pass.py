@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from plume.plan.aggregates import Count, Sum
 from plume.plan.analysis import readers_of, steps, steps_in
 from plume.plan.carrying import carrying
-from plume.plan.expressions import Column, Expression, Literal, SecretOrder, UsersAbove, UsersWithin
+from plume.plan.expressions import Column, Expression, Literal, SecretOrder, UsersAbove, UsersWithin, When
 from plume.plan.nodes import (
     USER,
     Append,
@@ -152,6 +152,7 @@ def _recipe(found: _Steps) -> Recipe | None:
         aggregates,
         _limit(found),
         found.bounded.limit,
+        found.bounded.limit if _orders_some(found) else _limit(found),
         given,
         tuple(one for one in contributions if one is not None),
         charges,
@@ -170,7 +171,10 @@ def _is_spelled(found: _Steps) -> bool:
     combined = Combine(found.combined.name, found.combined.source, (USER, *keys), aggregates, gather=(USER,))
     counted = replace(found.counted, source=combined, user=USER)
     everything, keys_of_user = _as_they_are(counted.columns), Column(counted.column)
-    order = (found.bounded.order[0], SecretOrder(tuple(Column(column) for column in (USER, *keys))))
+    secret: Expression = SecretOrder(tuple(Column(column) for column in (USER, *keys)))
+    if _orders_some(found):
+        secret = When(UsersAbove(keys_of_user, found.bounded.limit), secret)
+    order = (found.bounded.order[0], secret)
     within, more = UsersWithin(keys_of_user, _limit(found)), UsersAbove(keys_of_user, _limit(found))
     uncut = Map(found.uncut.name, counted, everything, where=within)
     above = Map(found.above.name, counted, (*everything, order), where=more)
@@ -183,6 +187,11 @@ def _is_spelled(found: _Steps) -> bool:
     keyed = Combine(found.keyed.name, weights, keys, sums, gather=keys)
     all_added = {name for name, _ in sums} == {name for name, _ in weighed}
     return all_added and found == _Steps(combined, counted, uncut, of_uncut, above, bounded, of_bounded, weights, keyed)
+
+
+def _orders_some(found: _Steps) -> bool:
+    """Return whether only the keys of users who are cut are put in order."""
+    return isinstance(found.above.expressions[-1][1], When)
 
 
 def _limit(found: _Steps) -> int:

@@ -82,6 +82,8 @@ class Recipe:
     """Users with more keys are above the limit."""
     kept: int
     """How many keys of these users count, the first ones in their secret order."""
+    cut_above: int
+    """Users with more keys have them put in this order."""
     weight: Spread | Drawn
     contributions: tuple[Counted, ...]
     """What users within the limit contribute, in columns after the weight."""

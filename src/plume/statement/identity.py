@@ -13,9 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plume.engines.buckets import is_address
 from plume.engines.engine import DatabaseTable
 from plume.engines.files import find_files, is_table_of_spark
 from plume.engines.frames import is_spark_frame
+from plume.engines.pinned import PinnedTable
+from plume.engines.pinning import pinned
 from plume.errors import InputError
 from plume.plan.dialect import Dialect
 
@@ -52,8 +55,8 @@ class FileSet:
 
 
 @dataclass(frozen=True)
-class OnSpark:
-    """What Spark alone can open: a table or view of its catalogue, a DataFrame, or what lies at an address.
+class Elsewhere:
+    """What is not on this machine: a table or view of Spark's catalogue, a DataFrame, or what lies at an address.
 
     A view and a DataFrame may be made of any others, which Spark does not say before it opens them. So they are not told apart.
     """
@@ -64,7 +67,7 @@ class OnSpark:
 
     def overlaps(self, other: "Identity") -> bool:
         """Return whether both can hold the same rows."""
-        if not isinstance(other, OnSpark) or not (self.addresses and other.addresses):
+        if not isinstance(other, Elsewhere) or not (self.addresses and other.addresses):
             return True
         return any(_can_meet(one, another) for one in self.addresses for another in other.addresses)
 
@@ -80,7 +83,7 @@ class InMemory:
         return self == other
 
 
-Identity = FileSet | OnSpark | InMemory
+Identity = FileSet | Elsewhere | InMemory
 
 
 def is_same(one: Identity, other: Identity) -> bool:
@@ -91,20 +94,36 @@ def is_same(one: Identity, other: Identity) -> bool:
 def identify(data: Any, dialect: Dialect) -> Identity:
     """Say which data a table is, without opening it."""
     if isinstance(data, DatabaseTable):
-        return FileSet(_inodes([data.path]), data.table)
+        return FileSet(_inodes([Path(data.path)]), data.table)
+    if isinstance(found := pinned(data), PinnedTable):
+        return _identify_pinned(found)
     if not _is_path(data):
-        return OnSpark(id(data)) if is_spark_frame(data) else InMemory(id(data))
+        return Elsewhere(id(data)) if is_spark_frame(data) else InMemory(id(data))
     if dialect.statements.has_catalogue:
         return _identify_on_spark([str(path) for path in (data if isinstance(data, list | tuple) else [data])])
+    if is_address(data):
+        return _identify_addresses(list(map(str, data if isinstance(data, list | tuple) else [data])))
     # What is not there is refused when it is opened.
     with suppress(InputError):
         return FileSet(_inodes(find_files(data).paths))
     return FileSet(frozenset())
 
 
+def _identify_pinned(table: PinnedTable) -> FileSet:
+    """Say which data a version of a table is: all versions of it may hold the same rows, so all files in its folder count."""
+    below = frozenset[Inode]() if table.root is None else _below(str(table.root))[0]
+    return FileSet(below | _inodes(file.path for file in table.files))
+
+
 def _is_path(data: Any) -> bool:
     listed = data if isinstance(data, list | tuple) else [data]
     return bool(listed) and all(isinstance(path, str | Path) for path in listed)
+
+
+def _identify_addresses(named: list[str]) -> Elsewhere:
+    """Say which data lies at addresses."""
+    addresses = frozenset(filter(None, map(_address, named)))
+    return Elsewhere(tuple(named), addresses if all(map(_address, named)) else frozenset())
 
 
 def _inodes(paths: Iterable[Path]) -> frozenset[Inode]:
@@ -128,10 +147,10 @@ def _is_same_name(one: str, other: str) -> bool:
 def _identify_on_spark(named: list[str]) -> Identity:
     """Say which data a name or paths are to Spark, whose folder, patterns and links may be others than ours."""
     if len(named) == 1 and is_table_of_spark(named[0]):
-        return OnSpark(named[0])
+        return Elsewhere(named[0])
     addresses = frozenset(filter(None, map(_address, named)))
     if all(map(_address, named)):
-        return OnSpark(tuple(named), addresses)
+        return Elsewhere(tuple(named), addresses)
     here = [_FILE_URL.sub("", path, count=1) for path in named]
     below = [_below(path) for path in here]
     plain = all(_PLAIN_PATH.fullmatch(path) and ".." not in path.split("/") for path in here)

@@ -11,13 +11,12 @@ from typing import Any
 
 from plume.declaration import PrivateTable, PublicTable
 from plume.engines.engine import DatabaseTable
-from plume.errors import InputError
+from plume.engines.files import is_database
+from plume.errors import InputError, without_secrets
 from plume.plan.dialect import Dialect
 from plume.relation.relations import BaseTable
 from plume.relation.text import Text, Tree
 from plume.statement.identity import Identity, identify, is_same
-
-_DATABASES = (".duckdb", ".ddb", ".db")
 
 
 @dataclass
@@ -84,6 +83,12 @@ class Tables:
         quoted = bool(tree.this.args.get("quoted"))
         if self.dialect.statements.has_catalogue:
             return tree.name if quoted and tree.db.lower() == "parquet" else written
+        if quoted and "://" in written:
+            raise self.text.refusal(
+                tree,
+                f"{without_secrets(written)!r} is an address; the text of a statement names none. Give it a name, as in "
+                "tables={'visits': ...} or --table visits=ADDRESS.",
+            )
         if quoted and not tree.db:
             return written
         raise self.text.refusal(
@@ -93,7 +98,7 @@ class Tables:
         )
 
     def _base_table(self, data: Any, written: str, *, public: bool, unit: str | None = None) -> BaseTable:
-        if isinstance(data, str | Path) and str(data).lower().endswith(_DATABASES):
+        if isinstance(data, str | Path) and is_database(Path(data)):
             data = DatabaseTable(Path(data), written)
         identity = identify(data, self.dialect)
         for other, known in self._known.items():

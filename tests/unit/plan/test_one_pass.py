@@ -13,7 +13,7 @@ from plume.plan.aggregates import Max, Sum
 from plume.plan.analysis import costs, shuffles, spelled_out, steps
 from plume.plan.carrying import carrying
 from plume.plan.explain import explain_steps
-from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, SecretOrder, UsersAbove, UsersWithin
+from plume.plan.expressions import Clamp, Column, InverseRoot, Literal, SecretOrder, UsersAbove, UsersWithin, When
 from plume.plan.nodes import Combine, CountKeys, KeepFew, Made, Map, Node, Noise, OnePass, Size, reading
 from plume.plan.one_pass import in_one_pass, recipe_of
 from plume.plan.picture import draw
@@ -63,6 +63,21 @@ def test_spelled_out_a_plan_is_what_it_was(pipeline: str, case: Asked) -> None:
 def test_users_and_records_are_counted_in_one_pass(keys: str | list[str], selection: str) -> None:
     (one,) = passes(planned(replace(QUERY, keys=keys, selection=selection)))
     assert [step.name for step in one.makes] == ["keyed", "above_limit"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "selection", "ordered"),
+    [(4, "pooled_gaussian", 64), (64, "pooled_gaussian", 64), (4, "laplace_threshold", 4)],
+)
+def test_only_users_who_are_cut_have_their_keys_put_in_order(limit: int, selection: str, ordered: int) -> None:
+    """Where measures clip, selection alone cuts, from 64 keys on."""
+    (one,) = passes(planned(replace(QUERY, max_keys_per_user=limit, selection=selection)))
+    recipe, (_, above) = recipe_of(one), one.makes
+    assert recipe is not None
+    assert (recipe.limit, recipe.cut_above) == (limit, ordered)
+    assert isinstance(above, Map)
+    order = above.expressions[-1][1]
+    assert isinstance(order, SecretOrder if ordered == limit else When)
 
 
 def test_steps_inside_of_a_pass_are_not_run() -> None:
