@@ -11,12 +11,12 @@ DEMO := .venv-demo
 # Tests start hundreds of processes: where none may keep what Python compiled, each compiles all of Plume again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo browser postgresql check docs test test-spark test-spark-connect test-engines engines-spark engines-spark-connect engines-duckdb test-pyspark test-slow fuzz bench paper paper-full defaults peers clean
+.PHONY: help setup demo browser postgresql check docs test test-spark test-spark-connect test-postgresql test-engines engines-spark engines-spark-connect engines-duckdb engines-postgresql test-pyspark test-slow fuzz bench paper paper-full defaults peers clean
 
 help:
 	@echo "make demo    private recipe counts on made-up searches"
-	@echo "make test    checks, the tests on DuckDB, the quick ones of Spark and Spark Connect"
-	@echo "make test-engines  the rest of the tests of Spark and Spark Connect, and what takes longer on DuckDB"
+	@echo "make test    checks, the tests on DuckDB, the quick ones of the other engines"
+	@echo "make test-engines  the rest of the tests of the other engines, and what takes longer on DuckDB"
 	@echo "make test-slow  the long tests, on all engines"
 	@echo "make test-pyspark  tests of Spark on an older PySpark (VERSION=4.1)"
 	@echo "make fuzz    hostile statements, and hostile values of every type in every role, made up from a seed (SECONDS=3600 SEED=1)"
@@ -68,16 +68,16 @@ docs: setup
 
 test: check browser postgresql
 	$(VENV)/bin/pytest --numprocesses 2 --dist worksteal -m "not slow and not engines"
-	$(MAKE) --jobs 2 test-spark test-spark-connect
+	$(MAKE) --jobs 2 test-spark test-spark-connect test-postgresql
 
 # Classic Spark and Spark Connect each in a process of their own: in one, the second silently is the first.
-test-spark test-spark-connect: setup
+test-spark test-spark-connect test-postgresql: setup
 	$(VENV)/bin/pytest -m "not slow and not engines" --engines $(@:test-%=%)
 
-test-engines:
-	$(MAKE) --jobs 2 engines-spark engines-spark-connect engines-duckdb
+test-engines: postgresql
+	$(MAKE) --jobs 2 engines-spark engines-spark-connect engines-duckdb engines-postgresql
 
-engines-spark engines-spark-connect engines-duckdb: setup
+engines-spark engines-spark-connect engines-duckdb engines-postgresql: setup
 	$(VENV)/bin/pytest -m "engines and not slow" --engines $(@:engines-%=%)
 
 # Spark as it was: each version of PySpark in an environment of its own. PySpark 4.1 leaves sockets for Python to close, which is no fault of ours.
@@ -98,9 +98,10 @@ test-slow: setup
 	$(VENV)/bin/pytest -m slow
 	$(VENV)/bin/pytest -m slow --engines spark
 	$(VENV)/bin/pytest -m slow --engines spark-connect
+	$(VENV)/bin/pytest -m slow --engines postgresql
 
 # Shells count SECONDS themselves, so it is handed over here.
-fuzz: setup
+fuzz: setup postgresql
 	$(VENV)/bin/python tests/fuzz/fuzzing.py --seconds $(SECONDS) --seed $(SEED)
 
 FIGURES := $(VENV)/bin/python tests/docs/figures.py

@@ -1,8 +1,8 @@
-"""Engines for the tests that run on every one of them: `pytest --engines=duckdb`, `spark` or `spark-connect`.
+"""Engines for the tests that run on every one of them: `pytest --engines=duckdb`, `spark`, `spark-connect` or `postgresql`.
 
-A process has one kind of Spark at most: where both are, the second silently is the first. So `make test` runs three processes.
+A process has one kind of Spark at most: where both are, the second silently is the first. So `make test` runs a process for each engine.
 
-Each question costs Spark a second, so `make test` asks few: those of the tests that are marked `quick_on` a kind of Spark. All others are
+Each question costs Spark a second, so `make test` asks few: those of the tests that are marked `quick_on` an engine. All others are
 marked `engines` here, and run by `make test-engines`. It also runs what is marked so by hand, on DuckDB
 for example: what says at length what shorter tests say.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from lacking import lacks
 from ledgers import ledger_server, new_database, new_place, place  # noqa: F401 - fixtures
 from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
@@ -22,8 +23,9 @@ FIXTURES = {
     "duckdb": {"engine"},
     "spark": {"engine", "session", "classic"},
     "spark-connect": {"engine", "session", "connect"},
+    "postgresql": {"engine", "server"},
 }
-OF_SPARK = {"session", "classic", "connect"}
+OF_ONE = {"session", "classic", "connect", "server"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,7 +44,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[item for item in items if not _runs_on(name, item)])
     items[:] = [item for item in items if _runs_on(name, item)]
     for item in items:
-        if name != "duckdb" and item.get_closest_marker("large"):
+        if name in ("spark", "spark-connect") and item.get_closest_marker("large"):
             item.add_marker("slow")
         if name != "duckdb" and name not in _named_by(item, "quick_on"):
             item.add_marker("engines")
@@ -63,7 +65,9 @@ def _runs_on(name: str, item: pytest.Item) -> bool:
         return name in started
     # An engine that is a test's parameter is not the fixture.
     parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    used = (set(getattr(item, "fixturenames", ())) - set(parameters)) & ({"engine"} | OF_SPARK)
+    if lacks(name, item.nodeid):
+        return False
+    used = (set(getattr(item, "fixturenames", ())) - set(parameters)) & ({"engine"} | OF_ONE)
     return used <= FIXTURES[name] and (bool(used) or name == "duckdb")
 
 
@@ -93,9 +97,22 @@ def connect(session: object) -> object:
 
 
 @pytest.fixture(scope="session")
+def server() -> Iterator[object]:
+    """The one PostgreSQL of this process."""
+    import postgresql_servers  # noqa: PLC0415 - the same
+
+    with postgresql_servers.server() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
     if request.config.getoption("--engines") == "duckdb":
         return DuckDB(threads=1)
+    if request.config.getoption("--engines") == "postgresql":
+        from loading import PostgreSQL  # noqa: PLC0415 - other engines do not need it
+
+        return PostgreSQL(request.getfixturevalue("server").url, "")
     from plume.engines.spark import Spark  # noqa: PLC0415 - the other engine does not need it
 
     return Spark(request.getfixturevalue("session"))

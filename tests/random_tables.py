@@ -11,7 +11,7 @@ from plume.engines.duckdb import DuckDB
 from plume.engines.engine import Engine
 from strategies import KINDS, Asked, Listed, random_cases
 
-TOGETHER = {"DuckDB": 4, "Spark": 10}
+TOGETHER = {"DuckDB": 4, "PostgreSQL": 4, "Spark": 10}
 
 
 def side_by_side(several: list[Listed]) -> Listed:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from plume.declaration import private, public
     from plume.engines.duckdb import DuckDB
     from plume.engines.engine import DatabaseTable
+    from plume.engines.postgresql import PostgreSQL
     from plume.engines.spark import Spark
     from plume.errors import PlumeError, PlumeWarning
     from plume.explanation import Explanation
@@ -49,6 +50,7 @@ __all__ = [
     "NotPrivateTuning",
     "PlumeError",
     "PlumeWarning",
+    "PostgreSQL",
     "Query",
     "Release",
     "Spark",
@@ -90,6 +92,7 @@ _HOMES = {
     "NotPrivateTuning": "plume.tuning.tuning",
     "PlumeError": "plume.errors",
     "PlumeWarning": "plume.errors",
+    "PostgreSQL": "plume.engines.postgresql",
     "Query": "plume.query",
     "Release": "plume.release",
     "Spark": "plume.engines.spark",
@@ -118,6 +121,11 @@ _HOMES = {
     "vector_sum": "plume.mechanisms.vector_sum",
 }
 
+_PACKAGES = {
+    "plume.engines.spark": ("plume.Spark", "PySpark"),
+    "plume.engines.postgresql": ("plume.PostgreSQL", "psycopg"),
+}
+
 
 if not TYPE_CHECKING:  # which would find every name, right or wrong
 
@@ -130,13 +138,13 @@ if not TYPE_CHECKING:  # which would find every name, right or wrong
 
 
 def _imported(home: str) -> Any:
-    """Import a module; the one of Spark's needs a package that not everybody has."""
+    """Import a module; those of some engines need a package that not everybody has."""
     try:
         return import_module(home)
     except ModuleNotFoundError:
-        if home != _HOMES["Spark"]:
+        if home not in _PACKAGES:
             raise
-        missing = import_module("plume.errors").MissingPackage("plume.Spark", "PySpark")
+        missing = import_module("plume.errors").MissingPackage(*_PACKAGES[home])
     raise missing
 
 

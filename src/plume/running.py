@@ -14,7 +14,7 @@ from plume.cautions import warn
 from plume.choosing.histogram import BUCKET, Share
 from plume.choosing.open_query import OpenQuery, choose, decide, public_tables, share_above
 from plume.declaration import rows_of
-from plume.engines.default_engine import default_engine, refuse_other_than_engine
+from plume.engines.default_engine import default_engine, refuse_other_than_engine, refuse_uncomputing
 from plume.engines.engine import Engine, Relation, Session, Table
 from plume.engines.execute import OnStep, Walk
 from plume.engines.frames import may_lose_integers
@@ -230,6 +230,7 @@ def relation_for(query: Query, data: Any, engine: Engine) -> Relation | None:
         return data
     if not query.key_expressions:
         return None
+    refuse_uncomputing(engine)
     from plume.computed_keys import rows_of_query  # noqa: PLC0415 - a parser takes long to load, and most keys are columns
 
     return rows_of_query(query, data, engine.dialect)

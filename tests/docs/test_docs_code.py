@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner
 
 from docs.pages import PAGES, README, ROOT, alike, blocks, python_blocks, run_page
 from ledgers import empty_database
+from loading import load
 from plume.cli.main import main
 from plume.synthetic import recipe_searches
-from postgresql_servers import OWNER
+from postgresql_servers import OWNER, Server
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`((?:src|tests|docs|examples|benchmarks|experiments)/[\w./-]+)`")
@@ -23,7 +25,7 @@ NAMED_CONTENT = re.compile(r"`(src/plume/[\w/]+\.py)`: ((?:`\w+`(?:, )?)+)")
 IN_SOURCE = re.compile(r"docs/[\w/-]+\.md")
 
 ON_POSTGRESQL = ROOT / "docs" / "how-to" / "team-ledger.md"
-ON_SPARK = ROOT / "docs" / "spark.md"
+ON_SPARK, IN_POSTGRESQL = ROOT / "docs" / "spark.md", ROOT / "docs" / "postgresql.md"
 GUIDES = [ROOT / "docs" / "quickstart.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 
 
@@ -70,7 +72,7 @@ def its_server(page: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in (README, ON_SPARK) and python_blocks(page)], ids=name
+    "page", [page for page in PAGES if page not in (README, ON_SPARK, IN_POSTGRESQL) and python_blocks(page)], ids=name
 )
 @pytest.mark.usefixtures("its_server")
 def test_code_runs_and_prints_what_is_shown(page: Path) -> None:
@@ -84,6 +86,18 @@ def test_code_for_spark_runs_and_prints_what_is_shown() -> None:
     command = [sys.executable, "-c", code, str(ROOT / "tests")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.starts("postgresql")
+@pytest.mark.quick_on("postgresql")
+def test_code_for_postgresql_runs_and_prints_what_is_shown(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page leaves the address to the environment, which here leads to a server with the table that it reads."""
+    for name, value in {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": OWNER, "DATABASE": "postgres"}.items():
+        monkeypatch.setenv(f"PG{name}", value)
+    with psycopg.connect("", autocommit=True) as connection:
+        load(connection, "public.searches", recipe_searches(200, seed=1))
+        check_code(IN_POSTGRESQL)
+        connection.execute("DROP TABLE public.searches")
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if commands(page)], ids=name)

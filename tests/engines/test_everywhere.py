@@ -1,6 +1,7 @@
 """Values, users, keys and names of every sort mean the same on every engine; many at once, since each question costs Spark a second."""
 
 import math
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -47,6 +48,11 @@ def answer(engine: Engine, query: plume.Query, rows: pa.Table, **settings: Any) 
     return exact_release(query, rows, engine=engine, **settings).to_pydict()
 
 
+def held(engine: Engine, texts: Iterable[str]) -> list[str]:
+    """Leave out what an engine has no texts for: PostgreSQL has none with a zero byte."""
+    return [text for text in texts if "\0" not in text or type(engine).__name__ != "PostgreSQL"]
+
+
 @pytest.mark.quick_on("spark")
 @pytest.mark.parametrize("others", [[], [1.0, 2.0]])
 def test_special_values_count_by_the_declared_rule(engine: Engine, others: list[float]) -> None:
@@ -81,9 +87,10 @@ def test_the_largest_values_of_one_user_do_not_overflow(engine: Engine, values: 
 
 @pytest.mark.quick_on("spark")
 def test_each_text_is_one_user(engine: Engine) -> None:
-    rows = pa.table({"u": [*TEXTS * 2, *[None] * 1000], "k": ["x"] * (2 * len(TEXTS) + 1000)})
+    texts = held(engine, TEXTS)
+    rows = pa.table({"u": [*texts * 2, *[None] * 1000], "k": ["x"] * (2 * len(texts) + 1000)})
     query = asking(measures=[plume.users(), plume.count(max_per_key=2)], public_keys=["x"])
-    assert answer(engine, query, rows) == {"k": ["x"], "users": [len(TEXTS)], "count": [2 * len(TEXTS)]}
+    assert answer(engine, query, rows) == {"k": ["x"], "users": [len(texts)], "count": [2 * len(texts)]}
 
 
 @pytest.mark.quick_on("spark")
@@ -154,7 +161,7 @@ def test_hostile_names_are_only_columns(engine: Engine) -> None:
 
 @pytest.mark.parametrize("pipeline", ["plume", "naive", "runtime_optimized"])
 def test_hostile_values_are_only_keys(engine: Engine, pipeline: str) -> None:
-    listed = sorted({*NAMES, *TEXTS})
+    listed = sorted(held(engine, {*NAMES, *TEXTS}))
     rows = people(k=[name for name in listed for _ in range(2)])
     found = answer(engine, asking(), rows, pipeline=pipeline)
     assert dict(zip(found["k"], found["count"], strict=True)) == dict.fromkeys(listed, 2)

@@ -41,7 +41,7 @@ PLUME_FIRST = [
     pytest.param("naive", marks=pytest.mark.engines),
     pytest.param("runtime_optimized", marks=pytest.mark.engines),
 ]
-NUMBERS = {"DuckDB": 100, "Spark": 50}
+NUMBERS = {"DuckDB": 100, "PostgreSQL": 50, "Spark": 50}
 # The same random questions are asked of each pipeline, and each several times.
 _calibrated = cache(lambda query: make_plan(query).calibrated)
 
@@ -166,7 +166,8 @@ def test_a_fact_that_does_not_hold_is_shown_with_the_fewest_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "pipeline", [*PIPELINES[:2], pytest.param("plume", marks=pytest.mark.quick_on("spark", "spark-connect"))]
+    "pipeline",
+    [*PIPELINES[:2], pytest.param("plume", marks=pytest.mark.quick_on("spark", "spark-connect", "postgresql"))],
 )
 def test_pipeline_equals_the_reference(engine: Engine, pipeline: str) -> None:
     on_random_tables(engine, NUMBERS[type(engine).__name__], lambda case, listed: check(engine, pipeline, case, listed))

@@ -17,7 +17,7 @@ from reference import measures as reference_measures
 from reference import pipelines as reference
 from strategies import Asked, Listed, records, table
 
-NUMBERS = {"DuckDB": 40, "Spark": 20}
+NUMBERS = {"DuckDB": 40, "PostgreSQL": 20, "Spark": 20}
 # Of users alone all pipelines have the same plan.
 PIPELINES = [
     pytest.param("plume", marks=pytest.mark.quick_on("spark", "spark-connect")),

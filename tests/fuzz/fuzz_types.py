@@ -98,10 +98,10 @@ def check(rng: random.Random, engine: Engine = ENGINE) -> str | None:
     """Make up a case, and say what is wrong with it."""
     with tempfile.TemporaryDirectory() as folder:
         case = rng.choice(ROLES)(rng, Path(folder), engine)
-        return _wrong(case) if case is not None else None
+        return wrong(case) if case is not None else None
 
 
-def _wrong(case: Case) -> str | None:
+def wrong(case: Case) -> str | None:
     try:
         ends = [_FILE.sub("", outcome(lambda data=data: case.run(data()))) for data in (case.without, case.with_her)]
         if ends[0] != ends[1]:
@@ -385,7 +385,7 @@ def in_a_key_expression(rng: random.Random, folder: Path, engine: Engine) -> Cas
         rng.choice(["e", "x", "k"]): rng.choice(EXPRESSIONS),
         rng.choice(["f", "name"]): rng.choice(["k", "k", "y", *EXPRESSIONS]),
     }
-    where = {"where": _condition(rng, columns)} if rng.random() < 0.3 else {}
+    where = {"where": condition(rng, columns)} if rng.random() < 0.3 else {}
     return _query(rng, folder, engine, columns, keys=keys, **where)
 
 
@@ -397,15 +397,15 @@ def as_a_total(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
 
 def in_where(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     columns = {"x": rng.choice(COLUMNS), "y": rng.choice(COLUMNS)}
-    return _query(rng, folder, engine, columns, where=_condition(rng, columns))
+    return _query(rng, folder, engine, columns, where=condition(rng, columns))
 
 
 def in_the_condition_of_a_measure(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
     columns = {"x": rng.choice(COLUMNS), "y": rng.choice(COLUMNS)}
-    return _query(rng, folder, engine, columns, measures=[plume.users(where=_condition(rng, columns))])
+    return _query(rng, folder, engine, columns, measures=[plume.users(where=condition(rng, columns))])
 
 
-def _condition(rng: random.Random, columns: Mapping[str, Hostile]) -> str:
+def condition(rng: random.Random, columns: Mapping[str, Hostile]) -> str:
     """Make up a condition on a column, which is reached on her rows alone, or on all."""
     constants = _constants(columns["x"].kind)
     one, other = rng.choice(constants), rng.choice(constants)
@@ -619,7 +619,7 @@ def in_a_file(rng: random.Random, folder: Path, engine: Engine) -> Case | None:
         "keys": {"keys": "x"},
         "key expression": {"keys": {"e": rng.choice(EXPRESSIONS)}},
         "where": {
-            "where": _condition(
+            "where": condition(
                 rng, {"x": Hostile("field", rng.choice(["text", "float", "date", "timestamp", "boolean"]), (), ())}
             )
         },

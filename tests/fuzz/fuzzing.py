@@ -9,6 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -35,13 +36,21 @@ def until(deadline: float) -> Iterator[int]:
         yield number
 
 
-def _fuzzers() -> dict[str, Check]:
-    """Find all fuzzers; passes need numba, which is an extra."""
-    from fuzz.fuzz_passes import check as passes  # noqa: PLC0415 - the path must be there first
+def _fuzzers(stack: ExitStack) -> dict[str, Check]:
+    """Find all fuzzers, and start the server that one of them asks; passes need numba, which is an extra."""
+    import postgresql_servers  # noqa: PLC0415 - the path must be there first
+    from fuzz.fuzz_passes import check as passes  # noqa: PLC0415 - the same
+    from fuzz.fuzz_postgresql import prepared  # noqa: PLC0415 - the same
     from fuzz.fuzz_statements import check as statements  # noqa: PLC0415 - the same
     from fuzz.fuzz_types import check as types  # noqa: PLC0415 - the same
 
-    found: dict[str, Check] = {"statements": statements, "types": types, "passes": passes}
+    server = stack.enter_context(postgresql_servers.server())
+    found: dict[str, Check] = {
+        "statements": statements,
+        "types": types,
+        "postgresql": prepared(server.url),
+        "passes": passes,
+    }
     if compiled.is_there():
         return found
     print("passes: left out, since numba is not installed", flush=True)
@@ -51,7 +60,6 @@ def _fuzzers() -> dict[str, Check]:
 def main() -> int:
     """Run all fuzzers."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    fuzzers = _fuzzers()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
@@ -59,6 +67,11 @@ def main() -> int:
     asked = parser.parse_args()
     # Cases ask for little privacy and little data on purpose.
     warnings.simplefilter("ignore", PlumeWarning)
+    with ExitStack() as stack:
+        return _run(_fuzzers(stack), asked)
+
+
+def _run(fuzzers: dict[str, Check], asked: argparse.Namespace) -> int:
     every = 0
     for name, check in fuzzers.items():
         numbers = until(time.monotonic() + asked.seconds / len(fuzzers)) if asked.case is None else iter([asked.case])

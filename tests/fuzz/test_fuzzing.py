@@ -15,6 +15,6 @@ def test_fuzzers_say_what_they_tried_and_no_cautions() -> None:
     pytest.importorskip("numba")  # else one of the fuzzers is left out
     told = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
     assert told.stdout.splitlines() == [
-        f"{name}: 1 cases of seed 1, 0 flaws" for name in ("statements", "types", "passes")
+        f"{name}: 1 cases of seed 1, 0 flaws" for name in ("statements", "types", "postgresql", "passes")
     ]
     assert told.stderr == ""

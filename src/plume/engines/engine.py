@@ -1,9 +1,7 @@
 """What an engine is: somewhere a plan can run.
 
-A new one is a module beside this one with its `Engine` and its `Session`, a printer of its SQL in `plan/printing/` and a line in the
-registry there; `plume/__init__.py` makes it public. The command line names it, with its options, in `cli/options.py`, and makes it in
-`cli/query_and_engine.py`; `default_engine.py` takes it for data that lies in it. `plan/printing/spark.py` shows by the example of Spark
-what engines differ in.
+docs/adding-an-engine.md says how a new one is added, by the example of PostgreSQL. `plan/printing/spark.py` shows by that of Spark what
+engines differ in.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -36,6 +36,8 @@ class StatementForms:
     """Whether a backslash in a pattern of LIKE is an escape."""
     has_catalogue: bool
     """Whether a name that the caller does not explain is a table that the engine knows, or a path that it reads."""
+    computes: bool = True
+    """Whether what a caller may write is known to be total there; where not, statements and computed keys are refused."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,13 @@ class Dialect:
     wide_type: str
     """The integer type for what is multiplied before it is divided."""
     divide: str
-    """The operator that divides integers and cuts toward zero."""
+    """How integers are divided and cut toward zero: the one and the other in the place of two pairs of braces."""
     escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside a text constant, in this order."""
     pattern_escapes: tuple[tuple[str, str], ...]
     """What must be replaced inside the pattern of a LIKE, where a backslash is a backslash."""
     statements: StatementForms
+    double_type: str = "DOUBLE"
 
 
 def identifier(name: str, dialect: Dialect) -> str:
@@ -85,6 +88,6 @@ def constant(value: Value, dialect: Dialect) -> str:  # noqa: C901 - one case pe
         case float() if not math.isfinite(value):
             raise PlumeBug("a constant of a plan is not a finite number")
         case float():
-            return f"CAST({value!r} AS DOUBLE)"
+            return f"CAST({value!r} AS {dialect.double_type})"
         case int():
             return str(value)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from plume.arguments import call_checked
 from plume.declaration import PrivateTable, PublicTable
-from plume.engines.default_engine import default_engine, refuse_other_than_engine
+from plume.engines.default_engine import default_engine, refuse_other_than_engine, refuse_uncomputing
 from plume.engines.engine import DatabaseTable, Engine, Relation, Table
 from plume.engines.execute import OnStep
 from plume.errors import without_secrets
@@ -118,6 +118,7 @@ def ask(
 ) -> StatementQuery:
     """Read a statement as a query and its data."""
     refuse_other_than_engine(engine)
+    refuse_uncomputing(engine)
     dialect = engine.dialect
     known = Tables(Text(text, dialect.name), dialect, tables or {}, public_tables or {})
     statement = read_statement(text, dialect.name, known.find)

@@ -28,10 +28,10 @@ QUERY = plume.Query(
 class ThirdPrinter(DuckDBPrinter):
     """An engine like DuckDB that quotes otherwise and divides by a word."""
 
-    dialect: ClassVar[Dialect] = replace(DUCKDB, name="third", quote="`", divide="DIV")
+    dialect: ClassVar[Dialect] = replace(DUCKDB, name="third", quote="`", divide="{} DIV {}")
 
-    def microseconds(self, timestamp: str) -> str:
-        return f"micros({timestamp})"
+    def microseconds(self, when: str) -> str:
+        return f"micros({when})"
 
 
 def test_a_third_engine_is_a_file_and_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

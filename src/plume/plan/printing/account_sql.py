@@ -13,7 +13,7 @@ from plume.privacy.pooled import ACCOUNT, Charge
 
 def print_left(account: Account, printer: Printer, *, over: str = "") -> str:
     """Print what is left of an account, over the rows of a group or of a window."""
-    taken = (_print_taken(f"{_print_total(size, printer)}{over}", charge) for size, charge in account.charges)
+    taken = (_print_taken(f"{_print_total(size, printer)}{over}", charge, printer) for size, charge in account.charges)
     return " - ".join((str(ACCOUNT), *taken))
 
 
@@ -22,10 +22,10 @@ def _print_total(size: Size, printer: Printer) -> str:
     return "count(*)" if size.of == (Literal(1),) else print_squares(size, printer)
 
 
-def _print_taken(squares: str, charge: Charge) -> str:
+def _print_taken(squares: str, charge: Charge, printer: Printer) -> str:
     # One unit more than what floating point can be off by, and never out of the range of integers.
     most = f"{charge.most}e0"
-    exact = f"least(CAST({squares} AS DOUBLE) * {charge.rate:.17e}, {most})"
+    exact = f"least(CAST({squares} AS {printer.dialect.double_type}) * {charge.rate:.17e}, {most})"
     return f"CAST(least(floor({exact}) + 2e0, {most}) AS BIGINT)"
 
 

@@ -20,7 +20,7 @@ DUCKDB = Dialect(
     text_type="VARCHAR",
     summable_type="BIGINT",
     wide_type="HUGEINT",
-    divide="//",
+    divide="{} // {}",
     escapes=(("'", "''"),),
     pattern_escapes=(),
     statements=StatementForms(
@@ -44,9 +44,9 @@ class DuckDBPrinter(Printer):
 
     dialect: ClassVar[Dialect] = DUCKDB
 
-    def microseconds(self, timestamp: str) -> str:
-        """Count the microseconds of a timestamp since 1970."""
-        return f"epoch_us({timestamp})"
+    def microseconds(self, when: str) -> str:
+        """Count the microseconds since 1970."""
+        return f"epoch_us(TRY_CAST({when} AS TIMESTAMP))"
 
     def order(self, digits: str) -> str:
         """Make a number of hexadecimal digits: DuckDB sorts and packs numbers faster than text."""

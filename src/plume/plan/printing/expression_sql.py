@@ -42,14 +42,13 @@ def _(expression: e.NoValue, printer: Printer) -> str:
 
 @print_expression.register
 def _(expression: e.Number, printer: Printer) -> str:
-    value = f"CAST({print_expression(expression.of, printer)} AS DOUBLE)"
+    value = _as_double(expression.of, printer)
     return f"CASE WHEN {_finite(value)} THEN {value} END"
 
 
 @print_expression.register
 def _(expression: e.Microseconds, printer: Printer) -> str:
-    # Dates reach further than timestamps; beyond, the cast gives NULL where a comparison would raise.
-    return printer.microseconds(f"TRY_CAST({print_expression(expression.of, printer)} AS TIMESTAMP)")
+    return printer.microseconds(print_expression(expression.of, printer))
 
 
 @print_expression.register
@@ -59,12 +58,20 @@ def _(expression: e.When, printer: Printer) -> str:
 
 @print_expression.register
 def _(expression: e.Quantise, printer: Printer) -> str:
-    value = f"CAST({print_expression(expression.of, printer)} AS DOUBLE)"
+    value = _as_double(expression.of, printer)
     low, high = (_double(math.ldexp(bound, expression.exponent)) for bound in (expression.low, expression.high))
     distance = f"({value} - {_double(expression.origin)})" if expression.origin else value
-    scaled = f"greatest(least({distance}, {high}), {low}) * {_double(2.0**-expression.exponent)}"
+    scaled = printer.scaled(f"greatest(least({distance}, {high}), {low})", _double(2.0**-expression.exponent))
     rounded = f"CAST(floor({scaled} + 0.5e0) AS {_summable(expression, printer)})"
     return f"CASE WHEN {_finite(value)} THEN {rounded} END"
+
+
+def _as_double(of: e.Expression, printer: Printer) -> str:
+    return f"CAST({print_expression(of, printer)} AS {printer.dialect.double_type})"
+
+
+def _divided(number: str, by: object, printer: Printer) -> str:
+    return printer.dialect.divide.format(number, by)
 
 
 def _finite(value: str) -> str:
@@ -74,7 +81,7 @@ def _finite(value: str) -> str:
 
 @print_expression.register
 def _(expression: e.Square, printer: Printer) -> str:
-    root = f"CAST({print_expression(expression.of, printer)} AS DOUBLE)"
+    root = _as_double(expression.of, printer)
     scaled = f"({root} * {root} - {_double(expression.centre)}) * {_double(2.0**-expression.exponent)}"
     return f"CAST(floor({scaled} + 0.5e0) AS {_summable(expression, printer)})"
 
@@ -87,36 +94,37 @@ def _summable(expression: e.Expression, printer: Printer) -> str:
 def _(expression: e.DownWeight, printer: Printer) -> str:
     total, count = print_expression(expression.of, printer), print_expression(expression.count, printer)
     if expression.limit == 1:
-        return f"CASE WHEN {count} > 1 THEN {total} {printer.dialect.divide} {count} ELSE {total} END"
+        return f"CASE WHEN {count} > 1 THEN {_divided(total, count, printer)} ELSE {total} END"
     # Both engines would rather overflow than widen a 64-bit total.
-    weighted = f"CAST({total} AS {printer.dialect.wide_type}) * {expression.limit} {printer.dialect.divide} {count}"
+    weighted = _divided(f"CAST({total} AS {printer.dialect.wide_type}) * {expression.limit}", count, printer)
     return f"CASE WHEN {count} > {expression.limit} THEN CAST({weighted} AS BIGINT) ELSE {total} END"
 
 
 @print_expression.register
 def _(expression: e.Shorten, printer: Printer) -> str:
     # Where the vector is short enough all numbers here are exact; elsewhere the factor is lowered by more than it can be wrong.
-    wide, divide = printer.dialect.wide_type, printer.dialect.divide
-    coordinates = [f"CAST(coalesce({print_expression(part, printer)}, 0) AS DOUBLE)" for part in expression.vector]
+    wide, double = printer.dialect.wide_type, printer.dialect.double_type
+    coordinates = [f"CAST(coalesce({print_expression(part, printer)}, 0) AS {double})" for part in expression.vector]
     norm = " + ".join(f"{coordinate} * {coordinate}" for coordinate in coordinates)
     value = print_expression(expression.of, printer)
     factor = f"greatest(floor({_double(expression.limit * 2**30)} / sqrt({norm})) - 1e0, 0e0)"
-    shortened = f"CAST({factor} AS {wide}) * {value} {divide} {2**30}"
+    shortened = _divided(f"CAST({factor} AS {wide}) * {value}", 2**30, printer)
     return f"CASE WHEN {norm} <= {_double(expression.limit**2)} THEN {value} ELSE {shortened} END"
 
 
 @print_expression.register
 def _(expression: e.Leaf, printer: Printer) -> str:
-    value = f"CAST({print_expression(expression.of, printer)} AS DOUBLE)"
+    value = _as_double(expression.of, printer)
     low, high = _double(expression.low), _double(expression.high)
     per_unit = _double(expression.leaves / (expression.high - expression.low))
-    leaf = f"least(floor((greatest(least({value}, {high}), {low}) - {low}) * {per_unit}), {_double(expression.leaves - 1)})"
+    place = printer.scaled(f"(greatest(least({value}, {high}), {low}) - {low})", per_unit)
+    leaf = f"least(floor({place}), {_double(expression.leaves - 1)})"
     return f"CASE WHEN {_finite(value)} THEN CAST({leaf} AS INT) END"
 
 
 @print_expression.register
 def _(expression: e.Bucket, printer: Printer) -> str:
-    value = f"CAST({print_expression(expression.of, printer)} AS DOUBLE)"
+    value = _as_double(expression.of, printer)
     first, *inner, last = expression.edges
     within = f"{value} BETWEEN {_double(first)} AND {_double(last)}"
     return f"CASE WHEN {within} THEN {_search(value, inner, 0)} END"
@@ -143,10 +151,11 @@ def _(expression: e.Tally, printer: Printer) -> str:
 
 def _print_leaves_once(expression: e.Tally, values: str, printer: Printer) -> str:
     """Print a tally in which no leaf comes twice, of a user with a number of values."""
-    most, divide = expression.limit * expression.unit, printer.dialect.divide
+    most = expression.limit * expression.unit
 
     def weight(number: str) -> str:
-        return f"CAST(CAST({number} AS {printer.dialect.wide_type}) * {most} {divide} {values} AS BIGINT)"
+        weighted = _divided(f"CAST({number} AS {printer.dialect.wide_type}) * {most}", values, printer)
+        return f"CAST({weighted} AS BIGINT)"
 
     return printer.each_once(print_expression(expression.of, printer), weight)
 
@@ -172,7 +181,7 @@ def _(expression: e.Times, printer: Printer) -> str:
 
 @print_expression.register
 def _(expression: e.Coarser, printer: Printer) -> str:
-    return f"({print_expression(expression.of, printer)} {printer.dialect.divide} {1 << expression.bits})"
+    return f"({_divided(print_expression(expression.of, printer), 1 << expression.bits, printer)})"
 
 
 @print_expression.register
@@ -192,20 +201,21 @@ def _(expression: e.Shrink, printer: Printer) -> str:
 
 
 def _print_shrunk(number: str, expression: e.Shrink, printer: Printer) -> str:
-    factor, divide = print_expression(expression.factor, printer), printer.dialect.divide
+    factor = print_expression(expression.factor, printer)
     if fits(expression.of, times=WHOLE):
-        return f"{number} * {factor} {divide} {WHOLE}"
-    return f"CAST(CAST({number} AS {printer.dialect.wide_type}) * {factor} {divide} {WHOLE} AS BIGINT)"
+        return _divided(f"{number} * {factor}", WHOLE, printer)
+    shrunk = _divided(f"CAST({number} AS {printer.dialect.wide_type}) * {factor}", WHOLE, printer)
+    return f"CAST({shrunk} AS BIGINT)"
 
 
 @print_expression.register
 def _(expression: e.Fullness, printer: Printer) -> str:
-    divide = printer.dialect.divide
+    sizes = [f"abs(CAST(coalesce({print_expression(of, printer)}, 0) AS BIGINT))" for of in expression.of]
     parts = [
-        f"least(abs(CAST(coalesce({print_expression(of, printer)}, 0) AS BIGINT)), {most}) * {expression.full} {divide} {most}"
-        for of, most in zip(expression.of, expression.most, strict=True)
+        _divided(f"least({size}, {most}) * {expression.full}", most, printer)
+        for size, most in zip(sizes, expression.most, strict=True)
     ]
-    return f"({' + '.join(parts)}) {divide} {len(parts)}"
+    return _divided(f"({' + '.join(parts)})", len(parts), printer)
 
 
 @print_expression.register
@@ -266,15 +276,15 @@ def _double(value: float) -> str:
 
 @print_expression.register
 def _(expression: e.InverseRoot, printer: Printer) -> str:
-    root = f"sqrt(CAST({print_expression(expression.of, printer)} AS DOUBLE))"
+    root = f"sqrt({_as_double(expression.of, printer)})"
     return f"CAST(floor({_double(expression.unit)} / {root}) AS BIGINT)"
 
 
 @print_expression.register
 def _(expression: e.PooledWeight, printer: Printer) -> str:
     left, keys = print_expression(expression.left, printer), print_expression(expression.keys, printer)
-    part = f"(coalesce({left}, 0) * {STEPS}) {printer.dialect.divide} greatest({keys}, 1)"
-    return f"CAST(floor(sqrt(CAST({part} AS DOUBLE))) AS BIGINT)"
+    part = _divided(f"(coalesce({left}, 0) * {STEPS})", f"greatest({keys}, 1)", printer)
+    return f"CAST(floor(sqrt(CAST({part} AS {printer.dialect.double_type}))) AS BIGINT)"
 
 
 @print_expression.register
@@ -283,4 +293,4 @@ def _(expression: e.SecretOrder, printer: Printer) -> str:
     text_type = printer.dialect.text_type
     *measured, last = [f"CAST({print_expression(column, printer)} AS {text_type})" for column in expression.of]
     encoded = "".join(f"CAST(length({text}) AS {text_type}), ':', {text}, " for text in measured) + last
-    return printer.order(f"left(md5(concat({constant(printer.salt, printer.dialect)}, {encoded})), {_ORDER_DIGITS})")
+    return printer.order(f"left(md5(concat({printer.secret()}, {encoded})), {_ORDER_DIGITS})")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from plume.plan.analysis import adds_tallies, read_twice, steps
-from plume.plan.dialect import Dialect, identifier
+from plume.plan.dialect import Dialect, constant, identifier
 from plume.plan.nodes import Combine, CountKeys, DropSelected, DropUsers, KeepSelected, KeepUsers, Map, Node, Plan
 
 SALT_UNKNOWN = "{salt}"
@@ -45,9 +45,21 @@ class Printer(ABC):
         """Quote names, and list them."""
         return ", ".join(map(self.name, names))
 
+    def secret(self) -> str:
+        """Say what the secret of a run is."""
+        return constant(self.salt, self.dialect)
+
+    def nested(self, select: str) -> str:
+        """Read the rows of a SELECT inside of another."""
+        return f"({select})"
+
+    def scaled(self, number: str, factor: str) -> str:
+        """Multiply a floating-point number, which may become too small to be anything but zero."""
+        return f"{number} * {factor}"
+
     @abstractmethod
-    def microseconds(self, timestamp: str) -> str:
-        """Count the microseconds of a timestamp since 1970."""
+    def microseconds(self, when: str) -> str:
+        """Count the microseconds of a date or timestamp since 1970; NULL where it has none."""
 
     @abstractmethod
     def order(self, digits: str) -> str:

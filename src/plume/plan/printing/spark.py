@@ -34,9 +34,9 @@ from typing import ClassVar
 from plume.plan.analysis import shuffled_by
 from plume.plan.dialect import Dialect, StatementForms
 from plume.plan.nodes import Combine, CountKeys, KeepSelected, Lookup, Node
-from plume.plan.printing.account_sql import print_left
 from plume.plan.printing.printer import LookingUp, NamedSelect, Printer
 from plume.plan.printing.tally_sql import print_number, print_numbers, tallies_of
+from plume.plan.printing.window_sql import print_counting
 
 SPARK = Dialect(
     "spark",
@@ -44,7 +44,7 @@ SPARK = Dialect(
     text_type="STRING",
     summable_type="DECIMAL(28, 0)",
     wide_type="DECIMAL(38, 0)",
-    divide="div",
+    divide="{} div {}",
     escapes=(("\\", "\\\\"), ("'", "\\'")),
     pattern_escapes=(("\\", "\\\\"),),
     statements=StatementForms(
@@ -73,9 +73,9 @@ class SparkPrinter(Printer):
     tasks: int | None = None
     """How many pieces of rows a session works on at a time, if it knows."""
 
-    def microseconds(self, timestamp: str) -> str:
-        """Count the microseconds of a timestamp since 1970."""
-        return f"unix_micros({timestamp})"
+    def microseconds(self, when: str) -> str:
+        """Count the microseconds since 1970."""
+        return f"unix_micros(TRY_CAST({when} AS TIMESTAMP))"
 
     def order(self, digits: str) -> str:
         """Sort by hexadecimal digits as they are."""
@@ -104,13 +104,7 @@ class SparkPrinter(Printer):
 
     def count_keys(self, step: CountKeys, *, kept: bool) -> tuple[NamedSelect, ...]:
         """Count in a window, which needs no further exchange where rows lie by user."""
-        over = f" OVER (PARTITION BY {self.name(step.user)})"
-        left = self.name(step.account.column) if step.account else ""
-        account = f", {print_left(step.account, self, over=over)} AS {left}" if step.account else ""
-        counted = f"SELECT *, count(*){over} AS keys_counted{account} FROM {self.name(step.source.name)}"
-        above = f"CASE WHEN keys_counted > {step.above} THEN keys_counted END AS {self.name(step.column)}"
-        columns = f"{self.names(step.source.columns)}, {above}" + (f", {left}" if left else "")
-        return (NamedSelect(step.name, f"SELECT {columns}\nFROM ({counted})", kept),)
+        return print_counting(step, self, kept=kept)
 
     def look_up(self, step: LookingUp, among: Node, columns: tuple[str, ...], join: str) -> str:
         """Look some columns of each row up among other rows, which every executor gets."""

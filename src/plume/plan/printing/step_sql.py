@@ -86,7 +86,7 @@ def _print_keep_few(step: KeepFew, printer: Printer) -> str:
         f"SELECT *, row_number() OVER (PARTITION BY {user} ORDER BY {order}) AS key_rank\n"
         f"      FROM {printer.name(step.source.name)}"
     )
-    return f"SELECT {printer.names(step.columns)}\nFROM ({ranked})\nWHERE key_rank <= {step.limit}"
+    return f"SELECT {printer.names(step.columns)}\nFROM {printer.nested(ranked)}\nWHERE key_rank <= {step.limit}"
 
 
 def _print_clip(step: Clip, printer: Printer) -> str:
@@ -96,13 +96,15 @@ def _print_clip(step: Clip, printer: Printer) -> str:
         for number, (_, size) in enumerate(step.factors, start=1)
     )
     factors = "".join(
-        f",\n       {_print_factor(f'size_{number}', step.limit * size.squared)} AS {printer.name(name)}"
+        f",\n       {_print_factor(f'size_{number}', step.limit * size.squared, printer)} AS {printer.name(name)}"
         for number, (name, size) in enumerate(step.factors, start=1)
     )
-    return f"SELECT {columns}{factors}\nFROM (SELECT *{sizes}\n      FROM {source})"
+    sized = printer.nested(f"SELECT *{sizes}\n      FROM {source}")
+    return f"SELECT {columns}{factors}\nFROM {sized}"
 
 
-def _print_factor(size: str, most: int) -> str:
+def _print_factor(size: str, most: int, printer: Printer) -> str:
+    double = printer.dialect.double_type
     # One less than the quotient in floating point, which is off by far less than one: never too large.
-    root = f"sqrt(CAST({most} AS DOUBLE) / CAST({size} AS DOUBLE))"
+    root = f"sqrt(CAST({most} AS {double}) / CAST({size} AS {double}))"
     return f"CASE WHEN {size} <= {most} THEN {WHOLE} ELSE CAST(floor({WHOLE}e0 * {root}) AS BIGINT) - 1 END"

@@ -25,7 +25,8 @@ def print_leaving_out(step: Combine, printer: Printer) -> str:
     keys = printer.names(step.by)
     columns = ",\n       ".join([keys, *(_print_outer(name, a, printer) for name, a in step.aggregates)])
     counted = f"sum(alike) OVER (PARTITION BY {keys} ORDER BY number DESC ROWS UNBOUNDED PRECEDING) AS counted"
-    return f"SELECT {columns}\nFROM (SELECT *, {counted}\n      FROM ({_print_alike(step, keys, printer)}))\nGROUP BY {keys}"
+    rows = printer.nested(f"SELECT *, {counted}\n      FROM {printer.nested(_print_alike(step, keys, printer))}")
+    return f"SELECT {columns}\nFROM {rows}\nGROUP BY {keys}"
 
 
 def _print_alike(step: Combine, keys: str, printer: Printer) -> str:
