@@ -13,7 +13,8 @@ from plume.plan.dialect import Dialect
 def default_engine(data: Iterable[Any]) -> Engine:
     """Data that is an engine itself, as a table in PostgreSQL is, Spark if any of the data lies there, DuckDB for everything else."""
     given = list(data)
-    lying: list[Engine] = [one for one in given if _is_engine(one)]
+    # Asked of the class first: data is not touched before all else that is asked for is known to be right.
+    lying: list[Engine] = [one for one in given if hasattr(type(one), "dialect") and _is_engine(one)]
     if lying:
         return lying[0]
     if not any(map(is_spark_frame, given)):
