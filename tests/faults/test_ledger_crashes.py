@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from faults.crashing import POINTS
-from ledgers import KINDS, SERVER
+from ledgers import SERVER
 from postgresql_servers import Server
 
 HERE = Path(__file__).parent
@@ -32,7 +32,7 @@ def seen_by(program: str, folder: Path, *args: object, server: str | None = None
     return json.loads(done.stdout)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=["file", pytest.param("database", marks=pytest.mark.engines)])
 def server(request: pytest.FixtureRequest) -> str | None:
     """Where the ledgers of a program are: in files, or on a server."""
     return request.getfixturevalue("ledger_server").url if request.param == "database" else None

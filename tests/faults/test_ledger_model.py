@@ -155,7 +155,7 @@ def test_random_sequences_end_where_the_model_does(sequences: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "sequences", [6, pytest.param(60, marks=pytest.mark.engines), pytest.param(1000, marks=pytest.mark.slow)]
+    "sequences", [3, pytest.param(60, marks=pytest.mark.engines), pytest.param(1000, marks=pytest.mark.slow)]
 )
 def test_random_sequences_end_where_the_model_does_in_a_database(sequences: int, ledger_server: Server) -> None:
     try_sequences(sequences, lambda: empty_database(ledger_server.url, "model"))

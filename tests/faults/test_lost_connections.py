@@ -179,7 +179,9 @@ def spend(address: str, racer: int, log: Path) -> None:
                 noted.flush()
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills", [pytest.param(2, marks=pytest.mark.engines), pytest.param(30, marks=pytest.mark.slow)]
+)
 def test_a_server_that_is_killed_forgets_no_charge_it_answered_and_grants_no_more_than_there_is(
     tmp_path: Path, kills: int
 ) -> None:

@@ -221,7 +221,7 @@ def rounded_down(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         account_sql,
         "_print_taken",
-        lambda squares, charge: f"CAST(floor(least({squares} * {charge.rate:.17e}, {charge.most}e0)) AS BIGINT)",
+        lambda squares, charge, _: f"CAST(floor(least({squares} * {charge.rate:.17e}, {charge.most}e0)) AS BIGINT)",
     )
 
 
