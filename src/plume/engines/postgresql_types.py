@@ -17,6 +17,8 @@ from plume.plan.types import ColumnType, Kind
 COMPUTED = 0
 """The number of no type."""
 _NUMERIC, _VARCHAR = 1700, 1043
+# Lists of leaves are arrays of integers, of 32 bits or 64, before they are tallies.
+_LEAVES = (1007, 1016)
 _TALLY = pa.list_(pa.struct({"leaf": pa.int32(), "weight": pa.int64()}))
 # The largest double, and what lies nearer to zero than half of the smallest: a cast of anything beyond or between fails.
 _LARGEST, _SMALLEST = "1.7976931348623157e308", "5e-324"
@@ -133,10 +135,14 @@ class Found:
     def leaving(self, quoted: str, *, as_text: bool = False) -> tuple[str, Read]:
         """Print the column as it leaves the database, and say how it is read; `as_text` where it only has to come back as it was."""
         if self.known is None:
-            return f"CAST(to_json({quoted}) AS TEXT)", _read_tallies
+            return f"CAST(to_json({quoted}) AS TEXT)", _read_leaves if self.type in _LEAVES else _read_tallies
         if as_text and self.known.kind is not Kind.INTEGER:
             return _AS_TEXT.format(quoted), TYPES[_VARCHAR].read
         return self.known.leaves_as.format(quoted), self.known.read
+
+
+def _read_leaves(values: Sequence[str | None]) -> pa.Array:
+    return pa.array([json.loads(value) if value is not None else None for value in values], pa.list_(pa.int64()))
 
 
 def _read_tallies(values: Sequence[str | None]) -> pa.Array:
