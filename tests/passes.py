@@ -1,6 +1,8 @@
 """Plans that are made in one pass and by SQL, to compare: needs the extra, so whoever imports it is skipped without numba."""
 
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ from plume.plan.analysis import steps
 from plume.plan.nodes import OnePass
 from plume.planning import make_plan
 from plume.schema import kinds_expected
+from plume.selection import pooled_gaussian
 
 pytest.importorskip("numba")  # the extra; all else is tested without it as well
 user_loops = pytest.importorskip("plume.engines.user_loops")
@@ -33,6 +36,8 @@ passing = pytest.importorskip("plume.engines.passing")
 ENOUGH = 10**18
 STEPS = ("keyed_weights", "above_limit", "exact")
 BUDGET = plume.Budget(epsilon=20, delta=0.5)
+# One more than the limit, so that users of four keys are above it and not cut.
+KEYS_OF_TRIAL = 4
 SELECTIONS = ("weighted_gaussian", "pooled_gaussian", "laplace_threshold", "truncated_geometric")
 
 
@@ -94,6 +99,37 @@ def check_both(asked: plume.Query, rows: Any, monkeypatch: pytest.MonkeyPatch, *
     by_pass = by_pass or made(asked, rows, monkeypatch, by_pass=True)
     assert by_pass == made(asked, rows, monkeypatch, by_pass=False)
     return is_packed
+
+
+def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few rows fill several partitions, pieces and threads."""
+    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
+    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What broken loops are tried on: questions about a table, and what SQL says of it."""
+
+    asked: tuple[plume.Query, ...]
+    rows: pa.Table
+    by_sql: tuple[dict[str, pa.Table], ...]
+
+    def is_passed(self, patched: pytest.MonkeyPatch) -> bool:
+        """Return whether a pass takes the table and says what SQL says, with several users in a partition, and several partitions."""
+        patched.setattr(passing, "_ROWS_OF_PART", 64)
+        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", KEYS_OF_TRIAL)
+        return all(
+            made_by_pass(one, self.rows, patched) == found for one, found in zip(self.asked, self.by_sql, strict=True)
+        )
+
+
+def trial(ask: Callable[[str], plume.Query], rows: pa.Table) -> Trial:
+    """Ask once with each of two ways to select keys, of which one cuts nobody with four keys or fewer."""
+    asked = tuple(map(ask, SELECTIONS[1:3]))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", KEYS_OF_TRIAL)
+        return Trial(asked, rows, tuple(made(one, rows, patched, by_pass=False) for one in asked))
 
 
 def people(seed: int, users: int = 60, keys: int = 12, most: int = 30) -> list[tuple[int, int, int]]:

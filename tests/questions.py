@@ -40,3 +40,18 @@ def people(**columns: Any) -> pa.Table:
     """One row per user, so that each row counts."""
     rows = max(len(values) for values in columns.values())
     return pa.table({"u": [f"user {number}" for number in range(rows)]} | columns)
+
+
+# A table in which some rows are nobody's, and what is asked about it wherever it lies.
+ROWS = pa.table(
+    {
+        "u": ["a", "a", "b", "b", "c", None, "d"],
+        "k": ["x", "x", "x", "y", "y", "x", None],
+        "v": [1.0, 2.0, 3.0, 4.0, None, 5.0, 6.0],
+    }
+)
+QUERY = asking(
+    measures=[plume.count(max_per_key=2), plume.sum("v", low_total=0, high_total=10)], public_keys=["x", "y", "z"]
+)
+EXPECTED = {"k": ["x", "y", "z"], "count": [3, 2, 0], "v_sum": [6.0, 4.0, 0.0]}
+USERS = asking(measures=[plume.users()], public_keys=["x", "y"])

@@ -7,7 +7,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,22 +15,10 @@ from plume.cli.main import main
 from plume.engines import buckets
 from plume.errors import ColumnNotFound, InputError, PlumeError, StatementError
 from plume.redaction import listening
-from questions import answer, asking
+from questions import EXPECTED, QUERY, ROWS, USERS, answer, asking
 from stores import KEY, SECRET, emptied, put, served
 
 CSV = "u,k,v\na,x,1\na,x,2\nb,x,3\nb,y,4\nc,y,\n,x,5\nd,,6\n"
-ROWS = pa.table(
-    {
-        "u": ["a", "a", "b", "b", "c", None, "d"],
-        "k": ["x", "x", "x", "y", "y", "x", None],
-        "v": [1.0, 2, 3, 4, None, 5, 6],
-    }
-)
-QUERY = asking(
-    measures=[plume.count(max_per_key=2), plume.sum("v", low_total=0, high_total=10)], public_keys=["x", "y", "z"]
-)
-EXPECTED = {"k": ["x", "y", "z"], "count": [3, 2, 0], "v_sum": [6.0, 4.0, 0.0]}
-USERS = asking(measures=[plume.users()], public_keys=["x", "y"])
 
 
 @pytest.fixture(scope="module")

@@ -30,20 +30,7 @@ from lakes import (
 )
 from plume.engines.pinned import becomes
 from plume.errors import ColumnNotFound, ColumnTypeError, InputError, PlumeError, StatementError
-from questions import answer, asking
-
-ROWS = pa.table(
-    {
-        "u": ["a", "a", "b", "b", "c", None, "d"],
-        "k": ["x", "x", "x", "y", "y", "x", None],
-        "v": [1.0, 2.0, 3.0, 4.0, None, 5.0, 6.0],
-    }
-)
-QUERY = asking(
-    measures=[plume.count(max_per_key=2), plume.sum("v", low_total=0, high_total=10)], public_keys=["x", "y", "z"]
-)
-EXPECTED = {"k": ["x", "y", "z"], "count": [3, 2, 0], "v_sum": [6.0, 4.0, 0.0]}
-USERS = asking(measures=[plume.users()], public_keys=["x", "y"])
+from questions import EXPECTED, QUERY, ROWS, USERS, answer, asking
 
 
 def parted(folder: Path, **settings: Any) -> ds.Dataset:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ pytest.importorskip("numba")  # the extra; all else is tested without it as well
 from passes import (
     ENOUGH,
     SELECTIONS,
+    Trial,
     check_both,
+    in_small_pieces,
     is_in_one_pass,
     made,
     made_by_pass,
@@ -34,15 +37,14 @@ from passes import (
     query,
     run_loops_as,
     table,
+    trial,
     user_loops,
 )
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows fill several partitions, pieces and threads."""
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
-    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+    in_small_pieces(monkeypatch)
 
 
 @pytest.mark.parametrize("selection", SELECTIONS)
@@ -156,11 +158,8 @@ MUTANTS = {
 
 
 @pytest.fixture(scope="module")
-def of_sql() -> dict[str, dict[str, pa.Table]]:
-    """What SQL says of the table that mutants are tried on."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 4)
-        return {name: made(query(3, "key", name), crowd(), patched, by_pass=False) for name in SELECTIONS[1:3]}
+def tried() -> Trial:
+    return trial(partial(query, 3, "key"), crowd())
 
 
 def crowd() -> pa.Table:
@@ -168,29 +167,15 @@ def crowd() -> pa.Table:
     return table([(user, 3210 * key, day) for user, key, day in people(3, users=24, keys=6, most=16)])
 
 
-def says_as_sql(
-    change: tuple[str, str], of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> bool:
-    run_loops_as(change, monkeypatch)
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 64)  # several users in a partition, and several partitions
-    monkeypatch.setattr(
-        pooled_gaussian, "_KEYS_WHEN_SELECTING", 4
-    )  # so users of four keys are above the limit and not cut
-    same = [made_by_pass(query(3, "key", name), crowd(), monkeypatch) == of_sql[name] for name in of_sql]
-    return all(same)
-
-
-def test_the_loops_say_the_same_as_python_runs_them(
-    of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert says_as_sql(("+ 2.0", "+ 2.0"), of_sql, monkeypatch)
+def test_the_loops_say_the_same_as_python_runs_them(tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_loops_as(("+ 2.0", "+ 2.0"), monkeypatch)
+    assert tried.is_passed(monkeypatch)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_broken_pass_would_be_seen(
-    mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not says_as_sql(MUTANTS[mutant], of_sql, monkeypatch)
+def test_a_broken_pass_would_be_seen(mutant: str, tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_loops_as(MUTANTS[mutant], monkeypatch)
+    assert not tried.is_passed(monkeypatch)
 
 
 def test_of_keys_in_the_same_place_of_the_order_the_smaller_ones_count() -> None:

@@ -12,18 +12,18 @@ import pytest
 import plume
 from passes import (
     SELECTIONS,
+    Trial,
     check_both,
+    in_small_pieces,
     is_in_one_pass,
-    made,
-    made_by_pass,
     passing,
     people,
     query,
     run_loops_as,
+    trial,
 )
 from plume.engines import duckdb_pass
 from plume.engines.duckdb import DuckDB
-from plume.selection import pooled_gaussian
 from random_tables import on_random_tables
 from strategies import Asked, Listed, with_numbers
 from strategies import table as listed_table
@@ -46,9 +46,7 @@ VALUES = (None, 0.5, -1.25, 7, nan, 1e9, -inf, 3, 2.75, inf)
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows fill several partitions, pieces and threads."""
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
-    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+    in_small_pieces(monkeypatch)
 
 
 def crowd(seed: int = 1, values: tuple[Any, ...] = VALUES, kind: pa.DataType | None = None, **numbers: int) -> pa.Table:
@@ -184,39 +182,20 @@ MUTANTS = {
 }  # fmt: skip
 
 
-def asked_of_mutants(selection: str) -> plume.Query:
-    return query(3, "key", selection, *(make() for make in MEASURES.values()))
-
-
 @pytest.fixture(scope="module")
-def of_sql() -> dict[str, dict[str, pa.Table]]:
-    """What SQL says of the table that mutants are tried on."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
-        return {
-            name: made(asked_of_mutants(name), crowd(6, users=24, keys=6, most=16), patched, by_pass=False)
-            for name in SELECTIONS[1:3]
-        }
+def tried() -> Trial:
+    return trial(
+        lambda selection: query(3, "key", selection, *(make() for make in MEASURES.values())),
+        crowd(6, users=24, keys=6, most=16),
+    )
 
 
-def says_as_sql(
-    change: tuple[str, str], of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> bool:
-    run_loops_as(change, monkeypatch)
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 64)  # several users in a partition, and several partitions
-    monkeypatch.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
-    rows = crowd(6, users=24, keys=6, most=16)
-    return all(made_by_pass(asked_of_mutants(name), rows, monkeypatch) == of_sql[name] for name in of_sql)
-
-
-def test_the_loops_say_the_same_as_python_runs_them(
-    of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert says_as_sql(("+ 2.0", "+ 2.0"), of_sql, monkeypatch)
+def test_the_loops_say_the_same_as_python_runs_them(tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_loops_as(("+ 2.0", "+ 2.0"), monkeypatch)
+    assert tried.is_passed(monkeypatch)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_a_broken_pass_would_be_seen(
-    mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not says_as_sql(MUTANTS[mutant], of_sql, monkeypatch)
+def test_a_broken_pass_would_be_seen(mutant: str, tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_loops_as(MUTANTS[mutant], monkeypatch)
+    assert not tried.is_passed(monkeypatch)

@@ -14,7 +14,7 @@ import pytest
 
 import plume
 from exact import exact_steps
-from passes import SELECTIONS, made, passing, people, query, table
+from passes import SELECTIONS, in_small_pieces, made, passing, people, query, table
 from plume.engines import duckdb_parts, duckdb_pass
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_parts import divided, fit
@@ -46,8 +46,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
         return made_of_them
 
     monkeypatch.setattr(passing, "pass_over", noted)
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
-    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+    in_small_pieces(monkeypatch)
     return found
 
 
@@ -114,23 +113,13 @@ def test_one_user_with_most_of_the_rows_is_left_to_sql(
     assert taken == []
 
 
-def test_more_rows_above_the_limit_than_memory_holds_are_left_to_sql(
-    taken: list[int | None], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("size", ["_COPIES", "_LINES_OF_ROW"], ids=["rows above the limit", "lines of one user's rows"])
+def test_what_memory_does_not_hold_is_left_to_sql(
+    size: str, taken: list[int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, rows = query(1), table(people(1))
     by_sql = made(asked, rows, monkeypatch, by_pass=False)
-    monkeypatch.setattr(passing, "_COPIES", 2**40)
-    assert made(asked, rows, monkeypatch, by_pass=True) == by_sql
-    assert taken == [None, None]
-
-
-def test_a_partition_of_which_more_is_found_out_than_memory_holds_is_left_to_sql(
-    taken: list[int | None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As is that of one user with very many rows."""
-    asked, rows = query(1), table(people(1))
-    by_sql = made(asked, rows, monkeypatch, by_pass=False)
-    monkeypatch.setattr(passing, "_LINES_OF_ROW", 2**40)
+    monkeypatch.setattr(passing, size, 2**40)
     assert made(asked, rows, monkeypatch, by_pass=True) == by_sql
     assert taken == [None, None]
 

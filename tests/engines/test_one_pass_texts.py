@@ -17,23 +17,24 @@ import pytest
 import plume
 from passes import (
     SELECTIONS,
+    Trial,
     check_both,
+    in_small_pieces,
     is_in_one_pass,
     made,
     numbering,
     orders,
-    passing,
     people,
     query,
     run_loops_as,
     texts,
+    trial,
 )
 from plume.engines import duckdb_pass, duckdb_session
 from plume.engines.duckdb import DuckDB
 from plume.engines.duckdb_session import DuckDBSession
 from plume.errors import EngineError
 from plume.plan.printing import expression_sql
-from plume.selection import pooled_gaussian
 from random_tables import on_random_tables
 from strategies import Asked, Listed
 from strategies import table as listed_table
@@ -41,9 +42,8 @@ from strategies import table as listed_table
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows fill several partitions, pieces and threads, and shelves of texts grow."""
-    monkeypatch.setattr(passing, "_ROWS_OF_PART", 4)
-    monkeypatch.setattr(passing, "_ROWS_OF_PIECE", 16)
+    """Shelves of texts grow, too."""
+    in_small_pieces(monkeypatch)
     monkeypatch.setattr(numbering, "_FIRST_SLOTS", 2)
     monkeypatch.setattr(numbering, "_FIRST_WORDS", 2)
     monkeypatch.setattr(duckdb_session, "_ROWS_OF_STREAM", 16)
@@ -302,41 +302,23 @@ def hostile() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def of_sql() -> dict[str, dict[str, pa.Table]]:
-    """What SQL says of the table that mutants are tried on."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
-        asked = {name: query(3, ["key", "day"], name) for name in SELECTIONS[1:3]}
-        return {name: made(asked[name], hostile(), patched, by_pass=False) for name in asked}
+def tried() -> Trial:
+    return trial(partial(query, 3, ["key", "day"]), hostile())
 
 
-def says_as_sql(change: tuple[str, str], of_sql: dict[str, dict[str, pa.Table]], patched: pytest.MonkeyPatch) -> bool:
+def run_text_loops_as(change: tuple[str, str], patched: pytest.MonkeyPatch) -> None:
+    """The hash is weak here: its first bit and its last one are left."""
     run_loops_as(change, patched)
     broken = numbering.loops
     patched.setattr(numbering, "loops", replaced(broken, hash_texts=partial(hash_weakly, broken.hash_texts, 1)))
-    patched.setattr(pooled_gaussian, "_KEYS_WHEN_SELECTING", 3)
-    asked = {name: query(3, ["key", "day"], name) for name in of_sql}
-    found, whole = list[bool](), passing.pass_over
-
-    def noted(*given: Any) -> Any:
-        passed = whole(*given)
-        found.append(passed is not None)  # where it fails, SQL makes the steps
-        return passed
-
-    patched.setattr(passing, "pass_over", noted)
-    same = [made(asked[name], hostile(), patched, by_pass=True) == of_sql[name] for name in of_sql]
-    return all(same) and found == [True] * 2 * len(of_sql)
 
 
-def test_the_loops_over_texts_say_the_same_as_python_runs_them(
-    of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert says_as_sql(("hashes[row] += _ONE", "hashes[row] += _ONE"), of_sql, monkeypatch)
+def test_the_loops_over_texts_say_the_same_as_python_runs_them(tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_text_loops_as(("hashes[row] += _ONE", "hashes[row] += _ONE"), monkeypatch)
+    assert tried.is_passed(monkeypatch)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_broken_loops_over_texts_would_be_seen(
-    mutant: str, of_sql: dict[str, dict[str, pa.Table]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The hash is weak here: its first bit and its last one are left."""
-    assert not says_as_sql(MUTANTS[mutant], of_sql, monkeypatch)
+def test_broken_loops_over_texts_would_be_seen(mutant: str, tried: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_text_loops_as(MUTANTS[mutant], monkeypatch)
+    assert not tried.is_passed(monkeypatch)

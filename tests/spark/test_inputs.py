@@ -13,20 +13,9 @@ from exact import exact_release
 from plume.engines.spark import Spark
 from plume.engines.spark_rows import make_frame
 from plume.errors import ColumnNotFound, ColumnTypeError, InputError, OutputError, SettingError
-from questions import asking
+from questions import EXPECTED, QUERY, ROWS, asking
 
-ROWS = pa.table(
-    {
-        "u": ["a", "a", "b", "b", "c", None, "d"],
-        "k": ["x", "x", "x", "y", "y", "x", None],
-        "v": [1.0, 2.0, 3.0, 4.0, None, 5.0, 6.0],
-    }
-)
-QUERY = asking(
-    measures=[plume.count(max_per_key=2), plume.sum("v", low_total=0, high_total=10)], public_keys=["x", "y", "z"]
-)
 pytestmark = pytest.mark.quick_on("spark")
-EXPECTED = {"k": ["x", "y", "z"], "count": [3, 2, 0], "v_sum": [6.0, 4.0, 0.0]}
 
 
 def answer(content: Any, session: Any, query: plume.Query = QUERY) -> dict[str, list[Any]]:
